@@ -1,0 +1,238 @@
+"""Grammar specifications: frozen data that an :class:`agentgram.engine.Engine` compiles.
+
+A specification describes a language of token sequences. ``Lit``, ``Text``, ``Regex``, ``Ebnf`` and ``JsonSchema``
+match bytes (UTF-8); ``Tok`` matches token ids. ``Dispatch`` is the TagDispatch of the XGrammar-2 paper: free text in
+which a trigger hands over to a tag's grammar, and back when the tag ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from agentgram.errors import DefinitionError
+
+Whitespace: TypeAlias = Literal["flexible", "compact", "canonical"]
+PropertyOrder: TypeAlias = Literal["declared", "any"]
+Unsupported: TypeAlias = Literal["error", "relax"]
+
+
+@dataclass(frozen=True)
+class Lit:
+    """Exactly this text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Tok:
+    """One token, by its special name (as in ``Vocabulary(special=...)``) or its id; never matched by bytes."""
+
+    token: str | int
+
+
+@dataclass(frozen=True)
+class Text:
+    """Any text (valid UTF-8), possibly empty, that contains none of ``excludes``."""
+
+    excludes: tuple[str, ...] = ()
+
+    def __init__(self, excludes: Sequence[str] = ()) -> None:
+        object.__setattr__(self, "excludes", tuple(excludes))
+
+
+@dataclass(frozen=True)
+class Seq:
+    """The items one after another."""
+
+    items: tuple[Spec, ...]
+
+    def __init__(self, items: Sequence[Spec]) -> None:
+        object.__setattr__(self, "items", tuple(items))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of the options; of none there is no way out, so at least one is needed."""
+
+    options: tuple[Spec, ...]
+
+    def __init__(self, options: Sequence[Spec]) -> None:
+        if not options:
+            raise DefinitionError("a Choice of no options matches nothing: give it at least one.")
+        object.__setattr__(self, "options", tuple(options))
+
+
+@dataclass(frozen=True)
+class Opt:
+    """The item, or nothing."""
+
+    item: Spec
+
+
+@dataclass(frozen=True)
+class Rep:
+    """The item ``min`` to ``max`` times (None: without end), with ``sep`` between."""
+
+    item: Spec
+    min: int = 0
+    max: int | None = None
+    sep: Spec | None = None
+
+    def __post_init__(self) -> None:
+        if self.min < 0 or (self.max is not None and self.max < self.min):
+            raise DefinitionError(f"Rep from {self.min} to {self.max}: use 0 <= min <= max.")
+
+
+@dataclass(frozen=True)
+class Tag:
+    """``begin``, then ``content``, then ``end``; the branch of a :class:`Dispatch`."""
+
+    begin: str | Tok
+    content: Spec
+    end: str | Tok = ""
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """Free text with tags in it (TagDispatch).
+
+    Text runs until one of ``triggers`` is complete; then one of the tags whose ``begin`` starts with that trigger
+    follows, and after it text again. The text holds none of ``excludes``. A stop ends the dispatch and is part of it.
+    """
+
+    tags: tuple[Tag, ...]
+    triggers: tuple[str | Tok, ...] = ()
+    stops: tuple[str | Tok, ...] = ()
+    excludes: tuple[str, ...] = ()
+    at_least: int = 0
+    at_most: int | None = None
+    stop_after_first: bool = False
+
+    def __init__(
+        self,
+        tags: Sequence[Tag],
+        triggers: Sequence[str | Tok],
+        stops: Sequence[str | Tok] = (),
+        excludes: Sequence[str] = (),
+        at_least: int = 0,
+        at_most: int | None = None,
+        stop_after_first: bool = False,
+    ) -> None:
+        if at_least < 0 or (at_most is not None and at_most < at_least):
+            raise DefinitionError(f"Dispatch with at_least={at_least}, at_most={at_most}: use 0 <= at_least <= at_most.")
+        for name, value in (
+            ("tags", tuple(tags)),
+            ("triggers", tuple(triggers)),
+            ("stops", tuple(stops)),
+            ("excludes", tuple(excludes)),
+            ("at_least", at_least),
+            ("at_most", at_most),
+            ("stop_after_first", stop_after_first),
+        ):
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True)
+class Regex:
+    """A regular expression that matches the whole text (ECMA-262 and Python's common subset)."""
+
+    pattern: str
+
+
+@dataclass(frozen=True)
+class Ebnf:
+    """A grammar in EBNF; the rule named ``root`` is where it starts."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class JsonSchema:
+    """JSON text that satisfies a schema (JSON Schema 2020-12 unless ``$schema`` says otherwise; text by RFC 8259).
+
+    The schema is read once, here: a mapping, its JSON text (numbers then keep their exact value), or a Pydantic
+    model. Changing the mapping later changes nothing.
+    """
+
+    schema: str
+    """The schema as JSON text."""
+    whitespace: Whitespace = "flexible"
+    property_order: PropertyOrder = "declared"
+    unsupported: Unsupported = "error"
+    _cache: dict[str, Any] = field(init=False, repr=False, compare=False, hash=False, default_factory=dict)
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | bool | str | type,
+        *,
+        whitespace: Whitespace = "flexible",
+        property_order: PropertyOrder = "declared",
+        unsupported: Unsupported = "error",
+    ) -> None:
+        if isinstance(schema, type):
+            if not hasattr(schema, "model_json_schema"):
+                raise DefinitionError(f"{schema.__name__} is not a Pydantic model: pass a model, a mapping or JSON text.")
+            schema = schema.model_json_schema()
+        if not isinstance(schema, str):
+            try:
+                schema = json.dumps(schema, ensure_ascii=False)
+            except (TypeError, ValueError) as error:
+                raise DefinitionError(f"the schema is not a JSON value: {error}.") from error
+        object.__setattr__(self, "schema", schema)
+        object.__setattr__(self, "whitespace", whitespace)
+        object.__setattr__(self, "property_order", property_order)
+        object.__setattr__(self, "unsupported", unsupported)
+        object.__setattr__(self, "_cache", {})
+
+
+Spec: TypeAlias = Lit | Tok | Text | Seq | Choice | Opt | Rep | Tag | Dispatch | Regex | Ebnf | JsonSchema
+
+_NODES: dict[str, type] = {
+    c.__name__: c for c in (Lit, Tok, Text, Seq, Choice, Opt, Rep, Tag, Dispatch, Regex, Ebnf, JsonSchema)
+}
+
+
+def to_dict(spec: Spec) -> dict[str, Any]:
+    """A JSON value that :func:`spec_from_dict` reads back to an equal specification."""
+    out: dict[str, Any] = {"type": type(spec).__name__}
+    for name in spec.__dataclass_fields__:
+        if not name.startswith("_"):
+            out[name] = _value(getattr(spec, name))
+    return out
+
+
+def _value(value: Any) -> Any:
+    if type(value).__name__ in _NODES and type(value) is _NODES[type(value).__name__]:
+        return to_dict(value)
+    if isinstance(value, tuple):
+        return [_value(v) for v in value]
+    return value
+
+
+def spec_from_dict(data: Mapping[str, Any]) -> Any:
+    """Reads what :func:`to_dict` wrote.
+
+    Raises:
+        DefinitionError: The value does not describe a specification.
+    """
+    try:
+        values = dict(data)
+        cls = _NODES[values.pop("type")]
+        return cls(**{k: _read(v) for k, v in values.items()})
+    except (KeyError, TypeError) as error:
+        raise DefinitionError(f"not a grammar specification: {error!r}. Pass what to_dict wrote.") from error
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return spec_from_dict(value)
+    if isinstance(value, list):
+        return tuple(_read(v) for v in value)
+    return value
+
+
+for _cls in _NODES.values():
+    _cls.to_dict = to_dict  # type: ignore[attr-defined]

@@ -1,0 +1,83 @@
+"""What a run needs of a model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from agentgram.errors import DefinitionError
+from agentgram.events import CallDenied, ParserEvent, StepEnd
+from agentgram.formats.request import Request
+
+OnDenied: TypeAlias = Literal["tell", "stop", "steer"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """How to sample.
+
+    Raises:
+        DefinitionError: A value is outside its range.
+    """
+
+    temperature: float = 0.0
+    """0 takes the likeliest token; above it, samples."""
+    top_p: float = 1.0
+    """Nucleus: the smallest set of tokens with this much probability, in (0, 1]."""
+    seed: int | None = None
+    """Seeds the sampling of one turn; None draws one."""
+    max_tokens: int = 1024
+    """Tokens in one turn, sampled and forced; at the end the turn is closed by the shortest legal end."""
+
+    def __post_init__(self) -> None:
+        if self.temperature < 0:
+            raise DefinitionError(f"temperature is {self.temperature}: it must be 0 or more.")
+        if not 0 < self.top_p <= 1:
+            raise DefinitionError(f"top_p is {self.top_p}: it must be above 0 and at most 1.")
+        if self.max_tokens < 1:
+            raise DefinitionError(f"max_tokens is {self.max_tokens}: it must be at least 1.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRequest:
+    """One turn, as a run asks it of a model: what is declared, and what of it is permitted.
+
+    Sampling happens among what is declared, so that a denied intent shows itself; only what is permitted is ever
+    appended (``policy``, "refuse, do not steer").
+    """
+
+    declared: Request
+    """S: every tool as declared, hidden ones by name too. Its messages are those of ``permitted``."""
+    permitted: Request
+    """P: the tools of this user, narrowed; this is what the prompt shows."""
+    settings: ModelSettings = ModelSettings()
+    on_denied: OnDenied = "tell"
+    rule_for: Callable[[str], str] = lambda name: ""
+    """Names the rule by which a tool (or its arguments) is denied; for :class:`agentgram.events.CallDenied`."""
+    step: int = 1
+
+
+ModelEvent: TypeAlias = ParserEvent | CallDenied | StepEnd
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A model that writes one turn at a time."""
+
+    @property
+    def name(self) -> str:
+        """What to call the model in messages and logs."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Writes one turn: the parser's events as they come, ``CallDenied`` for a denied intent, ``StepEnd`` last.
+
+        Closing the iterator cancels the turn within one token.
+
+        Raises:
+            ModelError: The model failed.
+            ContextOverflow: The prompt does not fit.
+            GrammarError: The tools or the output type cannot be compiled.
+        """
+        ...

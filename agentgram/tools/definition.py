@@ -1,0 +1,43 @@
+"""What a model has to know of a tool. Everything else about it stays with :class:`agentgram.Tool`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentgram.errors import DefinitionError
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}\Z")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolDefinition:
+    """A tool's name, description and argument schema.
+
+    Raises:
+        DefinitionError: The name is not ASCII letters, digits, ``_``, ``-`` and ``.`` (at most 128), or the schema
+            is not an object schema.
+    """
+
+    name: str
+    """Qualified name: ASCII letters, digits, ``_``, ``-``, ``.``."""
+    description: str = ""
+    """What the tool does, for the model."""
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+    """JSON Schema of the arguments, an object."""
+    tags: frozenset[str] = frozenset()
+    """Words that policies select by; never shown to the model."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.match(self.name):
+            raise DefinitionError(
+                f"{self.name!r} cannot name a tool: use 1 to 128 ASCII letters, digits, '_', '-' or '.', "
+                "beginning with a letter, a digit or '_'."
+            )
+        kind = self.schema.get("type", "object") if isinstance(self.schema, Mapping) else None
+        if kind != "object":
+            raise DefinitionError(
+                f"the arguments of tool {self.name!r} must be described by a schema of type 'object', not {kind!r}."
+            )
