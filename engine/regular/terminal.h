@@ -1,0 +1,80 @@
+// A terminal: a regular language over bytes, run as a deterministic automaton whose states are made on demand.
+//
+// Invariants that the parser and the masks rely on:
+//   - state 0 is dead, state 1 is the start; state numbers are stable for the terminal's life;
+//   - every state that next() returns is live: some completion exists (for a counted terminal, within its bounds;
+//     for a labelled terminal, for some label). Dead ends are pruned here, never searched for at run time;
+//   - all methods are safe to call from several threads at once.
+//
+// Counters. A terminal may count units (characters of a JSON string). The counter's value lives with the parser's
+// item, not in the state, so that states and masks do not depend on the bounds. next() says by flags what a step does:
+// kUnit: the step completes one more unit, legal while counter < max_units();
+// kClose: the step is legal only while counter >= min_units() (the closing quote).
+//
+// Labels. A terminal may stand for several outcomes (the members of an object, the triggers of a dispatch).
+// accepting(s) states then carry label(s), and range(s) tells which labels can still be reached, so that a
+// caller may rule some of them out for a while without making new states.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+
+namespace ag {
+
+class Terminal {
+ public:
+  using State = std::uint32_t;
+  static constexpr State kDead = 0;
+  static constexpr State kStart = 1;
+  static constexpr std::uint32_t kUnit = 1u << 30;
+  static constexpr std::uint32_t kClose = 1u << 31;
+  static constexpr std::uint32_t kStateMask = kUnit - 1;
+
+  // Labels reachable from a state: members [lo, hi) in the terminal's own label order, or `others`: label values
+  // from others_begin() on.
+  struct Range {
+    std::uint32_t lo = 0, hi = 0;
+    bool others = false;
+  };
+
+  virtual ~Terminal() = default;
+
+  // The state after `byte`, with flags; kDead when the byte cannot follow.
+  virtual std::uint32_t next(State state, std::uint8_t byte) = 0;
+  virtual bool accepting(State state) = 0;
+
+  // Length in bytes of a shortest completion from `state` when `counter` units are read, and one such completion.
+  virtual std::uint32_t min_rest(State state, std::uint64_t counter) = 0;
+  virtual std::string shortest(State state, std::uint64_t counter) = 0;
+
+  // Counted terminals only.
+  virtual bool counted() const { return false; }
+  virtual std::uint64_t min_units() const { return 0; }
+  virtual std::uint64_t max_units() const { return kNoMax; }
+
+  // Labelled terminals only. label() of an accepting state; range() of any live state (exact: a label is in the range
+  // iff some completion ends with it). shortest_label(): a shortest completion that ends with that label, if any.
+  virtual bool labelled() const { return false; }
+  virtual std::uint32_t label(State) { return 0; }
+  virtual Range range(State) { return {}; }
+  virtual bool shortest_label(State, std::uint32_t /*label*/, std::string* /*out*/) { return false; }
+
+  // Bytes that may follow.
+  virtual std::bitset<256> live(State state) {
+    std::bitset<256> out;
+    for (int b = 0; b < 256; ++b) out[b] = next(state, static_cast<std::uint8_t>(b)) != kDead;
+    return out;
+  }
+  // True when the terminal accepts the empty string.
+  bool nullable() { return accepting(kStart); }
+  // Bytes of memory held, for the cache's bound.
+  virtual std::size_t bytes() const = 0;
+};
+
+using TerminalPtr = std::shared_ptr<Terminal>;
+
+}  // namespace ag
