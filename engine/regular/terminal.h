@@ -8,7 +8,8 @@
 //
 // Counters. A terminal may count units (characters of a JSON string). The counter's value lives with the parser's
 // item, not in the state, so that states and masks do not depend on the bounds. next() says by flags what a step does:
-// kUnit: the step completes one more unit, legal while counter < max_units();
+// kUnit: the step takes one more unit, legal while counter < max_units(). It is the unit's first byte that carries the
+// flag (the lead byte, the backslash), so that a unit which may not be finished is never begun;
 // kClose: the step is legal only while counter >= min_units() (the closing quote).
 //
 // Labels. A terminal may stand for several outcomes (the members of an object, the triggers of a dispatch).
@@ -59,6 +60,7 @@ class Terminal {
   // Labelled terminals only. label() of an accepting state; range() of any live state (exact: a label is in the range
   // iff some completion ends with it). shortest_label(): a shortest completion that ends with that label, if any.
   virtual bool labelled() const { return false; }
+  virtual std::uint32_t others_begin() const { return 0; }
   virtual std::uint32_t label(State) { return 0; }
   virtual Range range(State) { return {}; }
   virtual bool shortest_label(State, std::uint32_t /*label*/, std::string* /*out*/) { return false; }

@@ -39,6 +39,7 @@ struct NumberLanguage {
 
 // Keys of an object, after decoding. Labels: i for names[i], names.size() + j for a key of class j that is none of the
 // names. `forbidden` keys are no key at all. Classes are tried in order; the first that contains the key gives the label.
+// `names` must be sorted bytewise and distinct (else ValueError), so that Range [lo, hi) can be exact.
 struct KeyLanguage {
   std::vector<std::string> names;
   std::vector<std::string> forbidden;
@@ -72,7 +73,7 @@ class TerminalPool {
   // `text` with the blanks that JSON allows before and after it (either side may be off). kCanonical prints one blank after
   // ',' and ':' and none elsewhere.
   TerminalPtr punctuation(char text, bool before, bool after, Whitespace whitespace);
-  // The whole of a text (UTF-8), full match. Throws GrammarError with the position.
+  // The whole of a text (UTF-8), full match. Throws GrammarError whose pointer is the position in the pattern.
   TerminalPtr regex(std::string_view pattern);
   // JSON strings, quotes included, every escaped spelling of each value.
   TerminalPtr json_string(const StringLanguage&);
@@ -98,5 +99,8 @@ class TerminalPool {
 // Whether decoded `value` is in the language (used for const/enum filtering and by tests).
 bool contains(const StringLanguage&, std::string_view value_utf8);
 bool contains(const NumberLanguage&, std::string_view decimal_text);
+
+// Whether `format` is one that StringLanguage::formats may name.
+bool known_format(std::string_view format);
 
 }  // namespace ag
