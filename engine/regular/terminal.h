@@ -71,6 +71,11 @@ class Terminal {
     for (int b = 0; b < 256; ++b) out[b] = next(state, static_cast<std::uint8_t>(b)) != kDead;
     return out;
   }
+  // The terminal whose states and rows this one uses: what a cache of masks should be keyed by. Counted terminals with
+  // different bounds share one.
+  virtual Terminal* table() { return this; }
+  // No byte may follow. Override where it is known without trying all bytes.
+  virtual bool exhausted(State state) { return live(state).none(); }
   // True when the terminal accepts the empty string.
   bool nullable() { return accepting(kStart); }
   // Bytes of memory held, for the cache's bound.

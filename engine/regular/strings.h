@@ -1,0 +1,27 @@
+// How a language of strings becomes an automaton: which parts are needed, and whether lengths are counted outside it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "regular/cp_automaton.h"
+#include "regular/terminals.h"
+
+namespace ag::regular {
+
+struct StringPlan {
+  CpAutomatonPtr automaton;  // null when the language is empty
+  bool counted = false;      // the bounds are a counter's: the automaton is that of the language without them
+};
+StringPlan plan_string(const StringLanguage& language);
+
+// The automata of key classes, made disjoint (a key is of the first class that has it), without the names and the
+// forbidden keys where that matters for liveness.
+std::vector<CpAutomatonPtr> plan_keys(const std::vector<std::string>& names, const std::vector<std::string>& forbidden,
+                                      const std::vector<StringLanguage>& classes);
+
+// The full matches of a pattern; null when there is none.
+CpAutomatonPtr whole_pattern(std::string_view pattern);
+
+}  // namespace ag::regular
