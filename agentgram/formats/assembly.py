@@ -1,0 +1,208 @@
+"""What a turn amounts to while it is read: events as they become certain, and the parts of the message."""
+
+from __future__ import annotations
+
+import codecs as text_codecs
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentgram.errors import nearest
+from agentgram.events import (
+    ArgumentsDelta,
+    MalformedCall,
+    ParserEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from agentgram.formats.codecs import get_codec
+from agentgram.formats.lowering import allowed_tools
+from agentgram.formats.request import Request
+from agentgram.formats.scanning import Mismatch, Source
+from agentgram.messages import MalformedPart, Part, ReasoningPart, TextPart, ToolCall
+
+if TYPE_CHECKING:
+    from agentgram.formats.template import Format
+
+
+@dataclass
+class Draft:
+    """A call while it is read."""
+
+    start: int
+    """Offset of what counts as its raw text."""
+    name: str | None = None
+    known: bool = False
+    raw: bytes | None = None
+    id: str = ""
+    index: int = -1
+    keys: int = 0
+    """How many keys of the envelope have been recognised."""
+    problem: str = ""
+
+
+class Run:
+    """The state that the readers share."""
+
+    def __init__(self, fmt: Format, request: Request) -> None:
+        self.fmt = fmt
+        self.request = request
+        self.tools = {t.name: t for t in allowed_tools(request)}
+        self.src = Source(self.settle)
+        self.stopped = False
+        self.opened: int | None = None
+        self.draft: Draft | None = None
+        self.count = 0
+        self._events: list[ParserEvent] = []
+        self._parts: list[Part | list[str]] = []
+        self._kind = "content"
+        self._text_from: int | None = None
+        self._decoder = _decoder()
+        self._args_from: int | None = None
+
+    # text
+
+    def begin_text(self, kind: str = "content", start: int | None = None) -> None:
+        """From here on (or from an earlier offset), what is passed is text."""
+        if kind != self._kind:
+            self.end_text()
+            self._kind = kind
+        self._text_from = self.src.pos if start is None else start
+
+    def pause_text(self) -> None:
+        """What follows is not text, at least not yet."""
+        self.settle()
+        self._text_from = None
+
+    def end_text(self) -> None:
+        """The text is interrupted by something else: an unfinished character is shown as a replacement."""
+        self.pause_text()
+        self._say(self._decoder.decode(b"", final=True))
+        self._decoder.reset()
+
+    def settle(self) -> None:
+        """Makes events of what has been passed."""
+        pos = self.src.pos
+        if self._text_from is not None and pos > self._text_from:
+            self._say(self._decoder.decode(self.src.take(self._text_from, pos)))
+            self._text_from = pos
+            self.src.trim()
+        elif self._args_from is not None and pos > self._args_from:
+            self._arguments(self._decoder.decode(self.src.take(self._args_from, pos)))
+            self._args_from = pos
+
+    def _say(self, text: str) -> None:
+        if not text:
+            return
+        delta = TextDelta if self._kind == "content" else ReasoningDelta
+        if self._events and type(self._events[-1]) is delta:
+            text_before = self._events.pop().text  # type: ignore[union-attr]
+            self._events.append(delta(text=text_before + text))
+        else:
+            self._events.append(delta(text=text))
+        last = self._parts[-1] if self._parts else None
+        if isinstance(last, list) and last[0] == self._kind:
+            last.append(text)
+        else:
+            self._parts.append([self._kind, text])
+
+    # calls
+
+    def named(self, name: str) -> None:
+        """The open call's tool is known by name."""
+        draft = self.draft
+        assert draft is not None
+        if draft.name is not None:
+            draft.problem = draft.problem or "the call names its tool twice"
+            return
+        draft.name = name
+        draft.known = name in self.tools
+        if draft.known:
+            draft.index = self.count
+            self.count += 1
+            self._events.append(ToolCallStart(index=draft.index, name=name))
+            if draft.raw is not None:
+                self._arguments(draft.raw.decode("utf-8", "replace"))
+
+    def begin_arguments(self) -> None:
+        """From here on, what is passed is the open call's arguments."""
+        if self.draft is not None and self.draft.known and self.draft.raw is None:
+            self._args_from = self.src.pos
+
+    def end_arguments(self, raw: bytes) -> None:
+        """The open call's arguments are complete."""
+        draft = self.draft
+        assert draft is not None
+        self.cut_arguments()
+        if draft.raw is not None:
+            draft.problem = draft.problem or "the call has its arguments twice"
+        draft.raw = raw
+
+    def cut_arguments(self) -> None:
+        """What follows is no longer part of the open call's arguments."""
+        if self._args_from is not None:
+            self.settle()
+            self._args_from = None
+            self._arguments(self._decoder.decode(b"", final=True))
+            self._decoder.reset()
+
+    def _arguments(self, text: str) -> None:
+        draft = self.draft
+        if not text or draft is None:
+            return
+        last = self._events[-1] if self._events else None
+        if isinstance(last, ArgumentsDelta) and last.index == draft.index:
+            self._events[-1] = ArgumentsDelta(index=draft.index, text=last.text + text)
+        else:
+            self._events.append(ArgumentsDelta(index=draft.index, text=text))
+
+    def end_call(self, codec: str) -> None:
+        """The open call is complete: it becomes a call, or a malformed one."""
+        draft = self.draft
+        assert draft is not None
+        if draft.name is None:
+            raise Mismatch("the call names no tool")
+        self.draft = None
+        try:
+            if not draft.known:
+                raise ValueError(f"there is no tool {draft.name!r}. {nearest(draft.name, self.tools)}".strip())
+            if draft.problem:
+                raise ValueError(draft.problem)
+            arguments = get_codec(codec).decode((draft.raw or b"").decode())
+        except ValueError as error:
+            reason = "the arguments are not UTF-8" if isinstance(error, UnicodeError) else str(error)
+            self.malformed(draft.start, self.src.pos, reason)
+            return
+        call = ToolCall(name=draft.name, arguments=arguments, id=draft.id)
+        self._events.append(ToolCallEnd(index=draft.index, call=call))
+        self._parts.append(call)
+
+    def malformed(self, start: int, end: int, reason: str) -> None:
+        """What stands between two offsets began a call and did not become one."""
+        raw = self.src.take(start, end).decode("utf-8", "replace")
+        self._events.append(MalformedCall(raw=raw, reason=reason))
+        self._parts.append(MalformedPart(raw=raw, reason=reason))
+
+    # results
+
+    def drain(self) -> list[ParserEvent]:
+        """The events since the last time."""
+        events, self._events = self._events, []
+        return events
+
+    def parts(self) -> list[Part]:
+        """The message so far."""
+        out: list[Part] = []
+        for part in self._parts:
+            if not isinstance(part, list):
+                out.append(part)
+            elif part[0] == "content":
+                out.append(TextPart(text="".join(part[1:])))
+            else:
+                out.append(ReasoningPart(text="".join(part[1:])))
+        return out
+
+
+def _decoder() -> text_codecs.IncrementalDecoder:
+    return text_codecs.getincrementaldecoder("utf-8")("replace")

@@ -1,0 +1,313 @@
+"""The pieces that a format is made of: literals, composition, and holes that tools and messages fill.
+
+Every node is frozen data. What it does lives in three places, one function each: :mod:`agentgram.formats.printing`,
+:mod:`agentgram.formats.lowering` and :mod:`agentgram.formats.parsing`.
+
+Three languages belong to a format, each within the next: *canonical* is what we print and what the strict grammar
+lets a model write; *tolerant* is the grammar with ``lenient=True``; *accepted* is what the parser reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias
+
+from agentgram.errors import DefinitionError, nearest
+
+
+@dataclass(frozen=True)
+class Lit:
+    """Fixed text. Only ``text`` is printed; the parser also reads the variants."""
+
+    text: str
+    variants: tuple[str, ...] = ()
+
+    def __init__(self, text: str, *more: str, variants: Sequence[str] = ()) -> None:
+        object.__setattr__(self, "text", text)
+        object.__setattr__(self, "variants", (*more, *variants))
+
+
+@dataclass(frozen=True)
+class Tok:
+    """A marker that is one special token where the vocabulary has it, and else its text."""
+
+    name: str
+    variants: tuple[str, ...] = ()
+    """Other texts that the parser reads as this marker."""
+
+    def __init__(self, name: str, *more: str, variants: Sequence[str] = ()) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "variants", (*more, *variants))
+
+    @property
+    def text(self) -> str:
+        """The marker as text."""
+        return self.name
+
+
+Marker: TypeAlias = Lit | Tok
+
+
+def _marker(value: str | Marker) -> Marker:
+    return Lit(value) if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class Space:
+    """Layout: ``canonical`` is printed; elsewhere up to ``max`` blanks and newlines are tolerated."""
+
+    canonical: str = ""
+    max: int = 64
+    """The longest whitespace that the lenient grammar lets through here, in bytes."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """Free text that becomes part of the message. What it may not contain follows from what stands around it."""
+
+    kind: Literal["content", "reasoning"] = "content"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("content", "reasoning"):
+            raise DefinitionError(f"Field({self.kind!r}): use 'content' or 'reasoning'.")
+
+
+@dataclass(frozen=True)
+class Name:
+    """The called tool's name: fans out over the tools of a request."""
+
+    prefix: str = ""
+    """Written before the name, as in ``functions.``."""
+
+
+@dataclass(frozen=True)
+class Args:
+    """The call's arguments, written by a named codec (:mod:`agentgram.formats.codecs`)."""
+
+    codec: str = "json"
+
+
+@dataclass(frozen=True)
+class CallId:
+    """The call's id, where a format carries one."""
+
+    pattern: str = "[A-Za-z0-9]{9}"
+    """Regular expression that the id matches."""
+
+
+@dataclass(frozen=True, init=False)
+class JsonObj:
+    """The call's envelope as a JSON object: its keys in the order in which they are written.
+
+    Values are holes (:class:`Name`, :class:`Args`, :class:`CallId`), constants (:class:`Lit`) or further objects.
+    The parser reads the keys in any order, several objects one after another, and an array of them.
+    """
+
+    keys: tuple[tuple[str, Node], ...]
+    aliases: tuple[tuple[str, str], ...]
+    """Other spellings of keys that the parser reads: (other, key)."""
+
+    def __init__(
+        self,
+        keys: Sequence[Sequence[Any]] | Mapping[str, Node] = (),
+        aliases: Sequence[Sequence[str]] | Mapping[str, str] = (),
+        **more: Node,
+    ) -> None:
+        pairs = keys.items() if isinstance(keys, Mapping) else keys
+        others = aliases.items() if isinstance(aliases, Mapping) else aliases
+        object.__setattr__(self, "keys", (*((k, v) for k, v in pairs), *more.items()))
+        object.__setattr__(self, "aliases", tuple((a, b) for a, b in others))
+        known = [k for k, _ in self.keys]
+        if len(set(known)) != len(known):
+            raise DefinitionError(f"JsonObj repeats a key among {known}.")
+        for other, key in self.aliases:
+            if key not in known:
+                raise DefinitionError(f"JsonObj: alias {other!r} stands for {key!r}. {nearest(key, known)}")
+
+
+@dataclass(frozen=True)
+class JsonArr:
+    """A JSON array of envelopes: all calls of one tag."""
+
+    item: Node
+
+
+@dataclass(frozen=True, init=False)
+class Seq:
+    """The items one after another."""
+
+    items: tuple[Node, ...]
+
+    def __init__(self, *nodes: Node, items: Sequence[Node] = ()) -> None:
+        object.__setattr__(self, "items", (*nodes, *items))
+
+
+@dataclass(frozen=True, init=False)
+class Choice:
+    """One of the options. The first is printed; the parser takes the first that matches."""
+
+    options: tuple[Node, ...]
+
+    def __init__(self, *nodes: Node, options: Sequence[Node] = ()) -> None:
+        object.__setattr__(self, "options", (*nodes, *options))
+        if not self.options:
+            raise DefinitionError("a Choice of no options matches nothing: give it at least one.")
+
+
+@dataclass(frozen=True)
+class Opt:
+    """The item, or nothing. Printed only where the item has something to say."""
+
+    item: Node
+
+
+@dataclass(frozen=True)
+class Rep:
+    """The item ``min`` to ``max`` times (None: without end), with ``sep`` between."""
+
+    item: Node
+    min: int = 0
+    max: int | None = None
+    sep: Node | None = None
+
+    def __post_init__(self) -> None:
+        if self.min < 0 or (self.max is not None and self.max < self.min):
+            raise DefinitionError(f"Rep from {self.min} to {self.max}: use 0 <= min <= max.")
+
+
+@dataclass(frozen=True)
+class Perm:
+    """The items in any order; printed, and written by the strict grammar, in this one."""
+
+    items: tuple[Node, ...]
+
+    def __init__(self, items: Sequence[Node]) -> None:
+        object.__setattr__(self, "items", tuple(items))
+
+
+@dataclass(frozen=True, init=False)
+class Tag:
+    """A marker, a body and a closing marker. A complete body whose end is missing is read all the same."""
+
+    begin: Marker
+    body: Node
+    end: Marker | None
+
+    def __init__(
+        self,
+        begin: str | Marker,
+        body: Node,
+        end: str | Marker | None = None,
+    ) -> None:
+        object.__setattr__(self, "begin", _marker(begin))
+        object.__setattr__(self, "body", body)
+        object.__setattr__(self, "end", _marker(end) if end not in (None, "") else None)
+        if not self.begin.text:
+            raise DefinitionError("a Tag begins with a marker that is not empty: it is what the parser looks for.")
+
+
+@dataclass(frozen=True, init=False)
+class Dispatch:
+    """Free text with tags in it: the text goes into ``text``'s part of the message, each tag is a call."""
+
+    text: Field
+    tags: tuple[Tag, ...]
+    sep: str
+    """Printed between a text and a call, and between calls; the parser takes it off the text."""
+
+    def __init__(self, text: Field, tags: Sequence[Tag], sep: str = "") -> None:
+        object.__setattr__(self, "text", text)
+        object.__setattr__(self, "tags", tuple(tags))
+        object.__setattr__(self, "sep", sep)
+        if not self.tags:
+            raise DefinitionError("a Dispatch needs at least one tag.")
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where the turn ends. Zero bytes wide: an end-of-turn token is never a literal of the grammar."""
+
+    token: str
+    reason: str = "stop"
+
+
+Node: TypeAlias = (
+    Lit | Tok | Space | Field | Name | Args | CallId | JsonObj | JsonArr | Seq | Choice | Opt | Rep | Perm | Tag
+    | Dispatch | Stop
+)  # fmt: skip
+
+NODES: tuple[type, ...] = (
+    Lit, Tok, Space, Field, Name, Args, CallId, JsonObj, JsonArr, Seq, Choice, Opt, Rep, Perm, Tag, Dispatch, Stop,
+)  # fmt: skip
+"""Every kind of node."""
+
+_BY_NAME = {cls.__name__: cls for cls in NODES}
+
+
+def node_to_dict(node: Node) -> dict[str, Any]:
+    """A JSON value that :func:`node_from_dict` reads back to an equal node; defaults are left out."""
+    out: dict[str, Any] = {"type": type(node).__name__}
+    for item in fields(node):
+        value = getattr(node, item.name)
+        if value not in (None, ()) and not (item.default is not None and value == item.default):
+            out[item.name] = _plain(value)
+    return out
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, NODES):
+        return node_to_dict(value)  # type: ignore[arg-type]
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    return value
+
+
+def node_from_dict(data: Mapping[str, Any]) -> Any:
+    """Reads what :func:`node_to_dict` wrote.
+
+    Raises:
+        DefinitionError: The value does not describe a node; what is unknown is named.
+    """
+    values = dict(data)
+    kind = values.pop("type", None)
+    if kind not in _BY_NAME:
+        raise DefinitionError(f"{kind!r} is not a kind of format node. {nearest(str(kind), _BY_NAME)}")
+    try:
+        return _BY_NAME[kind](**{k: _read(v) for k, v in values.items()})
+    except TypeError as error:
+        raise DefinitionError(f"a format node {kind} is described wrongly: {error}.") from error
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return node_from_dict(value)
+    if isinstance(value, list):
+        return tuple(_read(v) for v in value)
+    return value
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes directly under a node, in order."""
+    for item in fields(node):
+        yield from _nodes_in(getattr(node, item.name))
+
+
+def _nodes_in(value: Any) -> Iterator[Node]:
+    if isinstance(value, NODES):
+        yield value  # type: ignore[misc]
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _nodes_in(item)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all nodes under it, outermost first."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def names_a_tool(node: Node) -> bool:
+    """Whether the node's text depends on which tool is called."""
+    return any(isinstance(n, Name | Args | CallId) for n in walk(node))
