@@ -311,3 +311,31 @@ def walk(node: Node) -> Iterator[Node]:
 def names_a_tool(node: Node) -> bool:
     """Whether the node's text depends on which tool is called."""
     return any(isinstance(n, Name | Args | CallId) for n in walk(node))
+
+
+def texts(marker: Marker | None) -> tuple[str, ...]:
+    """All spellings of a marker that the parser reads."""
+    return () if marker is None else (marker.text, *marker.variants)
+
+
+def firsts(items: Sequence[Node], follow: tuple[str, ...]) -> tuple[str, ...]:
+    """The texts that the items, and what follows them, may begin with, as far as these are fixed."""
+    if not items:
+        return follow
+    head, rest = items[0], items[1:]
+    if isinstance(head, Lit | Tok):
+        return texts(head)
+    if isinstance(head, Tag):
+        return texts(head.begin)
+    if isinstance(head, Seq | Perm):
+        return firsts((*head.items, *rest), follow)
+    if isinstance(head, Choice):
+        return tuple(t for option in head.options for t in firsts((option, *rest), follow))
+    if isinstance(head, Space):
+        after = firsts(rest, follow)
+        return (*(head.canonical + t for t in after), *after)
+    if isinstance(head, Opt):
+        return (*firsts((head.item,), ()), *firsts(rest, follow))
+    if isinstance(head, Rep):
+        return (*firsts((head.item,), ()), *(firsts(rest, follow) if head.min == 0 else ()))
+    return ()
