@@ -21,7 +21,15 @@ struct Coverage {
   struct Row {
     std::string pointer, keyword, why;
   };
-  std::vector<Row> enforced, narrowed, relaxed;
+  std::vector<Row> enforced, narrowed, relaxed, warnings;
+
+  std::size_t bytes() const {
+    std::size_t total = sizeof *this;
+    for (const auto* rows : {&enforced, &narrowed, &relaxed, &warnings}) {
+      for (const Row& r : *rows) total += sizeof r + r.pointer.capacity() + r.why.capacity();
+    }
+    return total;
+  }
 };
 
 // Compiles the schema given as JSON text. Throws GrammarError with pointer, keyword and hint.

@@ -1,0 +1,481 @@
+#include "grammar/object.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace ag {
+
+namespace {
+
+std::uint64_t hash_text(std::string_view text) { return std::hash<std::string_view>{}(text); }
+
+bool contains_key(const SeenKey* keys, std::string_view text) {
+  std::uint64_t h = hash_text(text);
+  for (; keys; keys = keys->previous) {
+    if (keys->hash == h && std::string_view(keys->text, keys->size) == text) return true;
+  }
+  return false;
+}
+
+void append_utf8(std::string* out, std::uint32_t cp) {
+  if (cp < 0x80) {
+    out->push_back(static_cast<char>(cp));
+  } else if (cp < 0x800) {
+    out->push_back(static_cast<char>(0xC0 | cp >> 6));
+    out->push_back(static_cast<char>(0x80 | (cp & 0x3F)));
+  } else if (cp < 0x10000) {
+    out->push_back(static_cast<char>(0xE0 | cp >> 12));
+    out->push_back(static_cast<char>(0x80 | (cp >> 6 & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | (cp & 0x3F)));
+  } else {
+    out->push_back(static_cast<char>(0xF0 | cp >> 18));
+    out->push_back(static_cast<char>(0x80 | (cp >> 12 & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | (cp >> 6 & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | (cp & 0x3F)));
+  }
+}
+
+std::uint32_t hex4(std::string_view text) {
+  std::uint32_t v = 0;
+  for (char c : text) v = v * 16 + static_cast<std::uint32_t>(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
+  return v;
+}
+
+}  // namespace
+
+std::string ObjectRule::quoted(const std::string& key) {
+  static const char* hex = "0123456789abcdef";
+  std::string out = "\"";
+  for (unsigned char c : key) {
+    switch (c) {
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      case '\b': out += "\\b"; break;
+      case '\f': out += "\\f"; break;
+      default:
+        if (c < 0x20) {
+          out += "\\u00";
+          out += hex[c >> 4];
+          out += hex[c & 15];
+        } else {
+          out += static_cast<char>(c);
+        }
+    }
+  }
+  return out + "\"";
+}
+
+// The key terminal has checked the spelling; only decoding is left.
+bool ObjectRule::unquote(const KeyByte* key, std::string* out) {
+  if (!key) return false;
+  std::string raw(key->length, '\0');
+  for (const KeyByte* k = key; k; k = k->previous) raw[k->length - 1] = static_cast<char>(k->byte);
+  out->clear();
+  for (std::size_t i = 1; i + 1 < raw.size(); ++i) {
+    if (raw[i] != '\\') {
+      out->push_back(raw[i]);
+      continue;
+    }
+    switch (raw[++i]) {
+      case 'n': out->push_back('\n'); break;
+      case 'r': out->push_back('\r'); break;
+      case 't': out->push_back('\t'); break;
+      case 'b': out->push_back('\b'); break;
+      case 'f': out->push_back('\f'); break;
+      case 'u': {
+        std::uint32_t cp = hex4(std::string_view(raw).substr(i + 1, 4));
+        i += 4;
+        if (cp >= 0xD800 && cp < 0xDC00) {
+          cp = 0x10000 + ((cp - 0xD800) << 10) + (hex4(std::string_view(raw).substr(i + 3, 4)) - 0xDC00);
+          i += 6;
+        }
+        append_utf8(out, cp);
+        break;
+      }
+      default: out->push_back(raw[i]);
+    }
+  }
+  return true;
+}
+
+ObjectRule::ObjectRule(ObjectSpec spec, TerminalPool& pool) : spec_(std::move(spec)) {
+  const std::uint32_t m = static_cast<std::uint32_t>(spec_.members.size());
+  if (m >= kMask - 1024) throw GrammarError("an object declares more properties than the engine supports", "", "properties");
+  if (spec_.max_properties != kNoMax) spec_.max_properties = std::min<std::uint64_t>(spec_.max_properties, kMask - 1);
+  if (spec_.min_properties > kMask - 1) throw GrammarError("minProperties is too large", "", "minProperties");
+  open_ = pool.punctuation('{', false, true, spec_.whitespace);
+  close_first_ = pool.punctuation('}', false, false, spec_.whitespace);
+  close_ = pool.punctuation('}', true, false, spec_.whitespace);
+  comma_ = pool.punctuation(',', true, true, spec_.whitespace);
+  colon_ = pool.punctuation(':', true, true, spec_.whitespace);
+
+  std::vector<std::uint32_t> order(m);
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return spec_.members[a].name < spec_.members[b].name; });
+  KeyLanguage keys;
+  keys.canonical = spec_.whitespace == Whitespace::kCanonical;
+  for (std::uint32_t i : order) {
+    if (spec_.members[i].value) {
+      keys.names.push_back(spec_.members[i].name);
+      by_label_.push_back(i);
+    } else {
+      keys.forbidden.push_back(spec_.members[i].name);
+    }
+  }
+  for (const auto& other : spec_.others) keys.classes.push_back(other.keys);
+  if (!keys.names.empty() || !keys.classes.empty()) key_ = pool.json_key(keys);
+
+  if (!spec_.dependent_required.empty()) {
+    closure_.resize(m);
+    for (const auto& [member, needs] : spec_.dependent_required) {
+      closure_[member].insert(closure_[member].end(), needs.begin(), needs.end());
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (auto& needs : closure_) {
+        for (std::size_t i = 0; i < needs.size(); ++i) {
+          for (std::uint32_t more : closure_[needs[i]]) {
+            if (std::find(needs.begin(), needs.end(), more) == needs.end()) {
+              needs.push_back(more);
+              changed = true;
+            }
+          }
+        }
+      }
+    }
+  }
+  settle();
+}
+
+void ObjectRule::settle() {
+  const std::size_t m = spec_.members.size();
+  usable_.assign(m, 0);
+  for (std::size_t i = 0; i < m; ++i) usable_[i] = key_ && is_productive(spec_.members[i].value);
+  if (!closure_.empty()) {  // a member is of no use when one that it needs can never be
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t i = 0; i < m; ++i) {
+        if (!usable_[i]) continue;
+        for (std::uint32_t d : closure_[i]) {
+          if (!usable_[d]) {
+            usable_[i] = 0;
+            changed = true;
+          }
+        }
+      }
+    }
+  }
+  other_usable_.assign(spec_.others.size(), 0);
+  any_other_ = false;
+  for (std::size_t j = 0; j < spec_.others.size(); ++j) {
+    other_usable_[j] = is_productive(spec_.others[j].value);
+    any_other_ = any_other_ || other_usable_[j];
+  }
+  next_required_.assign(m + 1, static_cast<std::uint32_t>(m));
+  required_from_.assign(m + 1, 0);
+  usable_from_.assign(m + 1, 0);
+  for (std::size_t i = m; i-- > 0;) {
+    next_required_[i] = spec_.members[i].required ? static_cast<std::uint32_t>(i) : next_required_[i + 1];
+    required_from_[i] = required_from_[i + 1] + (spec_.members[i].required ? 1 : 0);
+    usable_from_[i] = usable_from_[i + 1] + (usable_[i] ? 1 : 0);
+  }
+}
+
+std::size_t ObjectRule::bytes() const {
+  std::size_t total = sizeof *this + by_label_.size() * 4 + spec_.members.size() * (sizeof(ObjectSpec::Member) + 14);
+  for (const auto& m : spec_.members) total += m.name.capacity() > 15 ? m.name.capacity() : 0;
+  return total + spec_.others.size() * sizeof(ObjectSpec::Other);
+}
+
+std::uint32_t ObjectRule::clip(std::uint64_t count) const {
+  if (spec_.max_properties == kNoMax) count = std::min(count, spec_.min_properties + 1);
+  return static_cast<std::uint32_t>(std::min(count, kMask));
+}
+
+bool ObjectRule::needed(const Payload& p, std::uint32_t member) const {
+  if (spec_.members[member].required) return true;
+  for (std::uint32_t i = 0; i < closure_.size(); ++i) {
+    if (!closure_[i].empty() && seen(p, i) &&
+        std::find(closure_[i].begin(), closure_[i].end(), member) != closure_[i].end()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::uint32_t ObjectRule::missing(const Payload& p, const Word& w) const {
+  if (!tracked()) return required_from_[w.next];
+  std::uint32_t total = 0;
+  for (std::uint32_t i = 0; i < spec_.members.size(); ++i) total += needed(p, i) && !seen(p, i);
+  return total;
+}
+
+bool ObjectRule::member_allowed(const Payload& p, const Word& w, std::uint32_t k) const {
+  if (!usable_[k]) return false;
+  const bool counted = spec_.max_properties != kNoMax;
+  if (!tracked()) {
+    return k >= w.next && k <= next_required_[w.next] &&
+           (!counted || w.count + 1 + required_from_[k + 1] <= spec_.max_properties) &&
+           (any_other_ || w.count + 1 + usable_from_[k + 1] >= spec_.min_properties);
+  }
+  if (seen(p, k)) return false;
+  if (!spec_.any_order) {
+    if (k < w.next) return false;
+    for (std::uint32_t i = w.next; i < k; ++i) {
+      if (needed(p, i)) return false;
+    }
+    if (!any_other_ && w.count + 1 + usable_from_[k + 1] < spec_.min_properties) return false;
+    for (std::uint32_t d : closure_[k]) {
+      if (d < k && !seen(p, d)) return false;
+    }
+  }
+  if (counted) {
+    std::uint32_t more = missing(p, w) - (needed(p, k) ? 1 : 0);
+    if (!closure_.empty()) {
+      for (std::uint32_t d : closure_[k]) more += d != k && !seen(p, d) && !needed(p, d);
+    }
+    if (w.count + 1 + more > spec_.max_properties) return false;
+  }
+  return true;
+}
+
+bool ObjectRule::others_allowed(const Payload& p, const Word& w) const {
+  if (!any_other_) return false;
+  std::uint32_t left = missing(p, w);
+  if (!spec_.any_order && left) return false;
+  return spec_.max_properties == kNoMax || w.count + 1 + left <= spec_.max_properties;
+}
+
+bool ObjectRule::may_close(const Payload& p, const Word& w) const {
+  return w.count >= spec_.min_properties && missing(p, w) == 0;
+}
+
+bool ObjectRule::any_next(const Payload& p, const Word& w) const {
+  if (others_allowed(p, w)) return true;
+  for (std::uint32_t k = spec_.any_order ? 0 : w.next; k < spec_.members.size(); ++k) {
+    if (member_allowed(p, w, k)) return true;
+    if (!tracked() && k >= next_required_[w.next]) return false;
+  }
+  return false;
+}
+
+Symbol ObjectRule::value(std::uint32_t pending) const {
+  return pending < spec_.members.size() ? spec_.members[pending].value
+                                        : spec_.others[pending - spec_.members.size()].value;
+}
+
+void ObjectRule::expand(std::uint32_t state, const Payload& payload, Edges& out) const {
+  Word w(payload.word);
+  switch (state) {
+    case kOpen:
+      add_edge(out, {open_.get()}, kFirst, {0});
+      break;
+    case kFirst:
+      if (may_close(payload, w)) add_edge(out, {close_first_.get()}, kEnd, {});
+      [[fallthrough]];
+    case kKey:
+      if (key_ && any_next(payload, w)) add_edge(out, {key_.get()}, kColon, payload);
+      break;
+    case kColon:
+      add_edge(out, {colon_.get()}, kValue, payload);
+      break;
+    case kValue:
+      add_edge(out, value(w.pending), kAfter, {Word{w.next | std::uint64_t{w.count} << 20}.pack(), payload.blob});
+      break;
+    case kAfter:
+      if (may_close(payload, w)) add_edge(out, {close_.get()}, kEnd, {});
+      if (any_next(payload, w)) add_edge(out, {comma_.get()}, kKey, payload);
+      break;
+    default:
+      add_done(out);
+  }
+}
+
+bool ObjectRule::admits(std::uint32_t to, const Payload& payload, const Terminal::Range& range) const {
+  if (to != kColon) return true;
+  Word w(payload.word);
+  if (range.others && others_allowed(payload, w)) return true;
+  for (std::uint32_t label = range.lo; label < range.hi; ++label) {
+    if (member_allowed(payload, w, by_label_[label])) return true;
+  }
+  return false;
+}
+
+bool ObjectRule::on_label(std::uint32_t to, const Payload& payload, std::uint32_t label, const KeyByte* key,
+                          Arena& arena, std::uint32_t* state, Payload* out) const {
+  if (to != kColon) return Rule::on_label(to, payload, label, key, arena, state, out);
+  Word w(payload.word);
+  const std::uint32_t m = static_cast<std::uint32_t>(spec_.members.size());
+  const SeenKey* keys = payload.blob ? payload.blob->keys : nullptr;
+  std::uint32_t pending;
+  if (label < by_label_.size()) {
+    pending = by_label_[label];
+    if (!member_allowed(payload, w, pending)) return false;
+    w.next = pending + 1;
+  } else {
+    std::uint32_t cls = label - static_cast<std::uint32_t>(by_label_.size());
+    if (cls >= spec_.others.size() || !other_usable_[cls] || !others_allowed(payload, w)) return false;
+    std::string text;
+    if (!unquote(key, &text) || contains_key(keys, text)) return false;
+    char* copy = arena.array<char>(text.size() + 1);
+    std::copy(text.begin(), text.end(), copy);
+    keys = arena.make<SeenKey>(keys, copy, static_cast<std::uint32_t>(text.size()), hash_text(text), false);
+    pending = m + cls;
+    w.next = m;
+  }
+  if (spec_.any_order) w.next = 0;
+  w.count = clip(std::uint64_t{w.count} + 1);
+  w.pending = pending;
+  *state = kColon;
+  out->word = w.pack();
+  out->blob = nullptr;
+  const std::uint32_t words = tracked() ? (m + 63) / 64 : 0;
+  if (keys || words) {
+    std::uint64_t* bits = words ? arena.array<std::uint64_t>(words) : nullptr;
+    for (std::uint32_t i = 0; i < words; ++i) bits[i] = payload.blob ? payload.blob->bits[i] : 0;
+    if (words && pending < m) bits[pending / 64] |= std::uint64_t{1} << (pending % 64);
+    out->blob = arena.make<Blob>(keys, words, false, bits);
+  }
+  return true;
+}
+
+// --- shortest ends
+
+std::uint64_t ObjectRule::value_min(std::uint32_t pending) const { return min_of(value(pending)); }
+
+std::uint64_t ObjectRule::member_cost(std::uint32_t k) const {
+  return add_cost(quoted(spec_.members[k].name).size() + colon_->min_rest(Terminal::kStart, 0), value_min(k));
+}
+
+bool ObjectRule::fresh_key(const Payload& p, const std::vector<Pick>& taken, std::uint32_t cls, std::string* out) const {
+  const std::uint32_t label = static_cast<std::uint32_t>(by_label_.size()) + cls;
+  const SeenKey* keys = p.blob ? p.blob->keys : nullptr;
+  std::string base;
+  if (!key_->shortest_label(Terminal::kStart, label, &base)) return false;
+  base.pop_back();  // the closing quote
+  static const std::string alphabet = "abcdefghijklmnopqrstuvwxyz0123456789_ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  for (std::size_t n = 0; n < 100'000; ++n) {
+    std::string spelled = base;
+    for (std::size_t i = n; i > 0; i = (i - 1) / alphabet.size()) spelled += alphabet[(i - 1) % alphabet.size()];
+    spelled += '"';
+    Terminal::State s = Terminal::kStart;
+    for (unsigned char c : spelled) s = s ? key_->next(s, c) & Terminal::kStateMask : 0;
+    if (!s || !key_->accepting(s) || key_->label(s) != label) continue;
+    bool used = std::any_of(taken.begin(), taken.end(), [&](const Pick& t) { return t.key == spelled; });
+    if (used) continue;
+    Arena scratch;
+    const KeyByte* chain = nullptr;
+    std::uint32_t length = 0;
+    for (unsigned char c : spelled) chain = scratch.make<KeyByte>(chain, ++length, c, false);
+    std::string text;
+    if (unquote(chain, &text) && !contains_key(keys, text)) {
+      *out = spelled;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool ObjectRule::plan(const Payload& p, const Word& w, bool at_least_one, std::vector<Pick>* picks) const {
+  const std::uint32_t m = static_cast<std::uint32_t>(spec_.members.size());
+  std::vector<std::uint32_t> chosen, spare;
+  auto is_free = [&](std::uint32_t k) { return tracked() ? !seen(p, k) && (spec_.any_order || k >= w.next) : k >= w.next; };
+  for (std::uint32_t k = 0; k < m; ++k) {
+    if (!is_free(k)) continue;
+    if (needed(p, k)) {
+      if (!usable_[k]) return false;
+      chosen.push_back(k);
+    } else if (usable_[k]) {
+      spare.push_back(k);
+    }
+  }
+  std::uint64_t want = spec_.min_properties > w.count + chosen.size() ? spec_.min_properties - w.count - chosen.size() : 0;
+  if (at_least_one && chosen.empty() && want == 0) want = 1;
+  if (want) {
+    if (!closure_.empty()) {
+      // A spare member costs all that it needs, too; those without needs come first.
+      std::stable_partition(spare.begin(), spare.end(), [&](std::uint32_t k) { return closure_[k].empty(); });
+    } else {
+      std::stable_sort(spare.begin(), spare.end(),
+                       [&](std::uint32_t a, std::uint32_t b) { return member_cost(a) < member_cost(b); });
+    }
+  }
+  std::vector<Pick> extra;
+  while (want) {
+    std::uint32_t best = ~0u;
+    Pick other{0, {}, kInfinite};
+    for (std::uint32_t j = 0; j < spec_.others.size(); ++j) {
+      std::string key;
+      if (!other_usable_[j] || !fresh_key(p, extra, j, &key)) continue;
+      std::uint64_t cost = add_cost(key.size() + colon_->min_rest(Terminal::kStart, 0), min_of(spec_.others[j].value));
+      if (cost < other.cost) other = {m + j, key, cost};
+    }
+    if (!spare.empty()) best = spare.front();
+    if (best != ~0u && member_cost(best) <= other.cost) {
+      spare.erase(spare.begin());
+      chosen.push_back(best);
+      if (!closure_.empty()) {
+        for (std::uint32_t d : closure_[best]) {
+          if (!seen(p, d) && std::find(chosen.begin(), chosen.end(), d) == chosen.end()) {
+            chosen.push_back(d);
+            spare.erase(std::remove(spare.begin(), spare.end(), d), spare.end());
+            if (want > 1) --want;
+          }
+        }
+      }
+    } else if (other.cost != kInfinite) {
+      extra.push_back(other);
+    } else {
+      return false;
+    }
+    --want;
+  }
+  std::sort(chosen.begin(), chosen.end());
+  for (std::uint32_t k : chosen) picks->push_back({k, quoted(spec_.members[k].name), member_cost(k)});
+  picks->insert(picks->end(), extra.begin(), extra.end());
+  return true;
+}
+
+std::uint64_t ObjectRule::min_cost(std::uint32_t state, const Payload& payload) const {
+  Word w(payload.word);
+  std::vector<Pick> picks;
+  const std::uint64_t comma = comma_->min_rest(Terminal::kStart, 0), colon = colon_->min_rest(Terminal::kStart, 0);
+  std::uint64_t total = 1;  // the closing brace
+  if (state == kEnd) return 0;
+  if (state == kOpen) total += 1;
+  if (state == kColon) total = add_cost(total, colon);
+  if (state == kColon || state == kValue) total = add_cost(total, value_min(w.pending));
+  if (!plan(payload, w, state == kKey, &picks)) return kInfinite;
+  bool first = state == kOpen || state == kFirst || state == kKey;
+  for (const Pick& pick : picks) {
+    total = add_cost(total, add_cost(pick.cost, first ? 0 : comma));
+    first = false;
+  }
+  return total;
+}
+
+void ObjectRule::write_min(std::uint32_t state, const Payload& payload, Ending& out) const {
+  Word w(payload.word);
+  std::vector<Pick> picks;
+  if (state == kEnd) return;
+  if (state == kOpen) out.append("{");
+  if (state == kColon) out.append({colon_.get()});
+  if (state == kColon || state == kValue) out.append(value(w.pending));
+  plan(payload, w, state == kKey, &picks);
+  bool first = state == kOpen || state == kFirst || state == kKey;
+  for (const Pick& pick : picks) {
+    if (!first) out.append({comma_.get()});
+    first = false;
+    out.append(pick.key);
+    out.append({colon_.get()});
+    out.append(value(pick.pending));
+  }
+  out.append("}");
+}
+
+}  // namespace ag

@@ -1,0 +1,90 @@
+// A JSON object, in declared or in any order, as one rule.
+//
+// The payload says what may still come: in declared order the next member's index and the number of properties; in any
+// order (or with dependencies) also the set of members seen; with undeclared keys the keys seen, which must not repeat.
+// Guards: '}' needs all that is required and enough properties; ',' needs a possible next key; a key needs room for the
+// required ones under maxProperties and must leave enough members to reach minProperties.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "grammar/rule.h"
+
+namespace ag {
+
+class ObjectRule final : public Rule {
+ public:
+  ObjectRule(ObjectSpec spec, TerminalPool& pool);
+
+  void expand(std::uint32_t state, const Payload& payload, Edges& out) const override;
+  bool on_label(std::uint32_t to, const Payload& payload, std::uint32_t label, const KeyByte* key, Arena& arena,
+                std::uint32_t* state, Payload* out) const override;
+  bool admits(std::uint32_t to, const Payload& payload, const Terminal::Range& range) const override;
+  std::pair<std::uint32_t, std::uint32_t> other_labels(std::uint32_t) const override {
+    return {static_cast<std::uint32_t>(by_label_.size()), static_cast<std::uint32_t>(spec_.others.size())};
+  }
+  bool tracks_keys() const override { return !spec_.others.empty(); }
+  bool is_tail(std::uint32_t to) const override { return to == kEnd; }
+  std::uint64_t min_cost(std::uint32_t state, const Payload& payload) const override;
+  void write_min(std::uint32_t state, const Payload& payload, Ending& out) const override;
+  bool compute_nullable() const override { return false; }
+  void settle() override;
+  std::size_t bytes() const override;
+
+  static std::string quoted(const std::string& key);  // a shortest JSON spelling
+  static bool unquote(const KeyByte* key, std::string* out);
+
+ private:
+  enum State : std::uint32_t { kOpen, kFirst, kColon, kValue, kAfter, kKey, kEnd };
+  static constexpr std::uint64_t kMask = (1u << 20) - 1;
+
+  // The payload's word, unpacked.
+  struct Word {
+    std::uint32_t next = 0;     // declared order: the first member that may still come
+    std::uint32_t count = 0;    // properties so far, clipped
+    std::uint32_t pending = 0;  // member (or members.size() + class) whose value is due
+    explicit Word(std::uint64_t w)
+        : next(w & kMask), count((w >> 20) & kMask), pending(static_cast<std::uint32_t>((w >> 40) & kMask)) {}
+    std::uint64_t pack() const {
+      return std::uint64_t{next} | std::uint64_t{count} << 20 | std::uint64_t{pending} << 40;
+    }
+  };
+
+  bool tracked() const { return spec_.any_order || !closure_.empty(); }
+  bool seen(const Payload& p, std::uint32_t member) const {
+    return p.blob && p.blob->words && (p.blob->bits[member / 64] >> (member % 64) & 1);
+  }
+  bool needed(const Payload& p, std::uint32_t member) const;       // required, or by a member that is there
+  std::uint32_t missing(const Payload& p, const Word& w) const;    // needed members that are not there yet
+  bool member_allowed(const Payload& p, const Word& w, std::uint32_t member) const;
+  bool others_allowed(const Payload& p, const Word& w) const;
+  bool may_close(const Payload& p, const Word& w) const;
+  bool any_next(const Payload& p, const Word& w) const;
+  Symbol value(std::uint32_t pending) const;
+  std::uint32_t clip(std::uint64_t count) const;
+
+  // A shortest rest: picks (members, or a class's fresh keys), in an order that is allowed.
+  struct Pick {
+    std::uint32_t pending;
+    std::string key;
+    std::uint64_t cost;
+  };
+  bool plan(const Payload& p, const Word& w, bool at_least_one, std::vector<Pick>* picks) const;
+  bool fresh_key(const Payload& p, const std::vector<Pick>& taken, std::uint32_t cls, std::string* out) const;
+  std::uint64_t member_cost(std::uint32_t member) const;
+  std::uint64_t value_min(std::uint32_t pending) const;
+
+  ObjectSpec spec_;
+  std::vector<std::uint32_t> by_label_;      // key label -> member index
+  std::vector<std::uint32_t> next_required_; // member index -> first required index from there on
+  std::vector<std::uint32_t> required_from_; // how many required members from an index on
+  std::vector<std::uint32_t> usable_from_;   // how many usable members from an index on
+  std::vector<std::vector<std::uint32_t>> closure_;  // dependentRequired, transitively; empty when there is none
+  std::vector<char> usable_, other_usable_;
+  bool any_other_ = false;
+  TerminalPtr open_, close_first_, close_, comma_, colon_, key_;
+};
+
+}  // namespace ag

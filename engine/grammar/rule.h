@@ -1,0 +1,159 @@
+// Rules: small state machines whose edges are terminals, calls of other rules, and token sets.
+//
+// A rule's position is (state, payload). The payload carries what a finite automaton would have to unroll: how many items were
+// seen, which members of an object are left. Guards on it keep one invariant: from every position that a rule lets the
+// parser reach, the rule's end can be reached. The running parser therefore never searches for dead ends.
+//
+// Rules are immutable once settled and safe to read from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/arena.h"
+#include "grammar/builder.h"
+#include "regular/terminal.h"
+
+namespace ag {
+
+// A byte of an object's key as it was spelled, newest first; lives in an arena.
+struct KeyByte {
+  const KeyByte* previous;
+  std::uint32_t length;
+  std::uint8_t byte;
+  bool committed;
+};
+
+// An undeclared key that an object has already, decoded; newest first; lives in an arena.
+struct SeenKey {
+  const SeenKey* previous;
+  const char* text;
+  std::uint32_t size;
+  std::uint64_t hash;
+  bool committed;
+};
+
+// An object's payload beyond one word: the members seen (any order) and the undeclared keys seen.
+struct Blob {
+  const SeenKey* keys;
+  std::uint32_t words;
+  bool committed;
+  std::uint64_t* bits;  // `words` of them
+};
+
+struct Payload {
+  std::uint64_t word = 0;
+  const Blob* blob = nullptr;
+};
+
+bool equal(const Blob* a, const Blob* b);
+inline bool equal(const Payload& a, const Payload& b) {
+  return a.word == b.word && (a.blob == b.blob || (a.blob && b.blob && equal(a.blob, b.blob)));
+}
+inline std::uint64_t hash(const Payload& p) {
+  return p.word * 0x9E3779B97F4A7C15ull + (p.blob ? 0x51ED270Bull : 0);
+}
+
+// A shortest way to the end: bytes, and tokens where only a token will do.
+struct Ending {
+  struct Unit {
+    std::uint32_t value;  // a byte, or a token id
+    bool token;
+  };
+  std::vector<Unit> units;
+  void append(std::string_view bytes) {
+    for (char c : bytes) units.push_back({static_cast<std::uint8_t>(c), false});
+  }
+  void append(Symbol symbol);
+};
+
+class Rule {
+ public:
+  static constexpr std::uint64_t kInfinite = ~std::uint64_t{0};
+
+  struct Edge {
+    enum Kind : std::uint8_t { kScan, kCall, kToken, kDone } kind;
+    bool skip_null;  // the edge's empty match is already covered by another edge
+    std::uint32_t to;
+    Terminal* terminal;
+    const Rule* rule;
+    const std::vector<std::uint32_t>* tokens;  // sorted ids
+    Payload payload;                           // after the edge
+  };
+  using Edges = std::vector<Edge>;
+
+  virtual ~Rule() = default;
+
+  virtual void expand(std::uint32_t state, const Payload& payload, Edges& out) const = 0;
+
+  // After a labelled terminal on the way to state `to`: where to go on. False: this label is not allowed here.
+  virtual bool on_label(std::uint32_t to, const Payload& payload, std::uint32_t /*label*/, const KeyByte* /*key*/,
+                        Arena&, std::uint32_t* state, Payload* out) const {
+    *state = to;
+    *out = payload;
+    return true;
+  }
+  // Whether some label in the range is allowed.
+  virtual bool admits(std::uint32_t /*to*/, const Payload&, const Terminal::Range&) const { return true; }
+  // Whether the spelling of keys is needed in on_label (undeclared keys that must not repeat).
+  virtual bool tracks_keys() const { return false; }
+  // Labels behind Terminal::Range::others on the way to state `to`: the first, and how many.
+  virtual std::pair<std::uint32_t, std::uint32_t> other_labels(std::uint32_t /*to*/) const {
+    return {TerminalPool::kText, 1};
+  }
+  // True when nothing but the rule's end follows state `to` (a tail call).
+  virtual bool is_tail(std::uint32_t to) const = 0;
+
+  // Length of a shortest way from a position to this rule's end, in bytes and tokens; and such a way.
+  virtual std::uint64_t min_cost(std::uint32_t state, const Payload& payload) const = 0;
+  virtual void write_min(std::uint32_t state, const Payload& payload, Ending& out) const = 0;
+
+  // Least fixpoints, computed by the builder.
+  virtual bool compute_nullable() const = 0;
+  std::uint64_t compute_min() const { return min_cost(0, {}); }
+  virtual void settle() {}  // once min lengths are known
+  virtual std::size_t bytes() const = 0;
+
+  bool nullable = false;
+  std::uint64_t min_length = kInfinite;
+  bool productive() const { return min_length != kInfinite; }
+};
+
+inline bool is_nullable(Symbol s) { return s.terminal ? s.terminal->nullable() : s.rule && s.rule->nullable; }
+inline bool is_productive(Symbol s) { return s.terminal || (s.rule && s.rule->productive()); }
+inline std::uint64_t min_of(Symbol s) {
+  if (s.terminal) return s.terminal->min_rest(Terminal::kStart, 0);
+  return s.rule ? s.rule->min_length : Rule::kInfinite;
+}
+inline std::uint64_t add_cost(std::uint64_t a, std::uint64_t b) {
+  return a == Rule::kInfinite || b == Rule::kInfinite || a + b < a ? Rule::kInfinite : a + b;
+}
+inline std::uint64_t mul_cost(std::uint64_t a, std::uint64_t times) {
+  if (times == 0) return 0;
+  if (a == Rule::kInfinite || (a && times > (Rule::kInfinite - 1) / a)) return Rule::kInfinite;
+  return a * times;
+}
+
+// Adds the edge for a symbol; nothing when it is unproductive.
+inline void add_edge(Rule::Edges& out, Symbol s, std::uint32_t to, const Payload& payload, bool skip_null = false) {
+  if (s.terminal) {
+    out.push_back({Rule::Edge::kScan, skip_null, to, s.terminal, nullptr, nullptr, payload});
+  } else if (s.rule && s.rule->productive()) {
+    out.push_back({Rule::Edge::kCall, skip_null, to, nullptr, s.rule, nullptr, payload});
+  }
+}
+inline void add_done(Rule::Edges& out) { out.push_back({Rule::Edge::kDone, false, 0, nullptr, nullptr, nullptr, {}}); }
+
+// A compiled grammar, or a part of one: shared, immutable.
+struct Fragment {
+  std::vector<std::unique_ptr<Rule>> rules;
+  std::vector<TerminalPtr> terminals;
+  std::vector<std::shared_ptr<const Fragment>> embedded;
+  Symbol root;
+  std::size_t bytes() const;
+};
+
+}  // namespace ag

@@ -1,0 +1,68 @@
+// The engine: one vocabulary, one pool of everything that grammars share.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "matcher/matcher.h"
+#include "matcher/spec.h"
+#include "regular/terminals.h"
+#include "vocab/vocabulary.h"
+
+namespace ag {
+
+struct EngineOptions {
+  std::uint64_t cache_bytes = 256u << 20;
+  Limits limits;
+};
+
+struct EngineStats {
+  std::uint64_t cache_bytes = 0, entries = 0, fragments = 0, terminals = 0;
+  std::uint64_t hits = 0, misses = 0, evictions = 0;
+};
+
+class EngineCore : public std::enable_shared_from_this<EngineCore> {
+ public:
+  EngineCore(std::shared_ptr<const Vocabulary> vocab, EngineOptions options);
+
+  // Throws GrammarError.
+  std::shared_ptr<const Grammar> compile(const SpecPtr& spec, std::shared_ptr<const Compiled>* details);
+  EngineStats stats() const;
+  void clear();
+  const std::shared_ptr<const Vocabulary>& vocab() const { return vocab_; }
+
+ private:
+  std::shared_ptr<const Compiled> fragment(const SpecPtr& spec, int depth);
+  std::shared_ptr<const Compiled> make(const Spec& spec, int depth);
+  Symbol build(Builder& b, const SpecPtr& spec, std::vector<std::shared_ptr<const Coverage>>* coverage, int depth);
+  Symbol build_dispatch(Builder& b, const Spec& spec, std::vector<std::shared_ptr<const Coverage>>* coverage, int depth);
+  std::vector<std::uint32_t> token_ids(const Spec::Mark& mark) const;
+  std::shared_ptr<const Compiled> schema(const Spec& spec);
+  void trim();
+
+  const std::uint64_t id_;  // never reused, unlike an address
+  std::shared_ptr<const Vocabulary> vocab_;
+  EngineOptions options_;
+  TerminalPool pool_;
+
+  // Compiled schemas by content, least recently used last; bounded by cache_bytes.
+  struct Entry {
+    std::string key;
+    std::shared_ptr<const Compiled> compiled;
+    std::size_t bytes;
+  };
+  mutable std::mutex mutex_;
+  std::list<Entry> recent_;
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;
+  std::size_t bytes_ = 0;
+  std::uint64_t hits_ = 0, misses_ = 0, evictions_ = 0;
+};
+
+}  // namespace ag

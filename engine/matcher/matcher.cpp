@@ -1,0 +1,493 @@
+#include "matcher/matcher.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+namespace ag {
+
+namespace {
+
+thread_local MaskWorkspace workspace;
+thread_local Config scratch_a, scratch_b, scratch_c;
+
+MaskWorkspace& fresh_workspace() {
+  workspace.parser.arena().reset();
+  return workspace;
+}
+
+// Copies what a configuration reaches out of the parser's arena.
+class Packer {
+ public:
+  explicit Packer(Snapshot* out) : out_(out) {}
+
+  void pack(const Config& config) {
+    out_->config = config;
+    for (Item& item : out_->config.items) {
+      item.node = move(item.node);
+      item.payload = move(item.payload);
+      item.key = move(item.key);
+    }
+    for (TokenItem& item : out_->config.tokens) {
+      item.node = move(item.node);
+      item.payload = move(item.payload);
+    }
+    while (!pending_.empty()) {
+      Node* node = pending_.back();
+      pending_.pop_back();
+      for (std::uint32_t i = 0; i < node->count; ++i) {
+        node->links[i].parent = move(node->links[i].parent);
+        node->links[i].payload = move(node->links[i].payload);
+      }
+    }
+  }
+
+ private:
+  void* allocate(std::size_t size) {
+    size = (size + 15) & ~std::size_t{15};
+    if (used_ + size > capacity_) {
+      capacity_ = std::max<std::size_t>(out_->memory.empty() ? 240 : 1008, size);
+      out_->memory.emplace_back(new std::byte[capacity_]);
+      used_ = 0;
+    }
+    void* p = out_->memory.back().get() + used_;
+    used_ += size;
+    return p;
+  }
+
+  const Node* move(const Node* node) {
+    if (node->committed) return node;
+    if (node->moved) return node->moved;
+    Node* copy = new (allocate(sizeof(Node))) Node(*node);
+    copy->links = static_cast<Link*>(allocate(sizeof(Link) * node->count));
+    std::copy(node->links, node->links + node->count, copy->links);
+    copy->capacity = copy->count;
+    copy->committed = true;
+    copy->epoch = 0;
+    node->moved = copy;
+    pending_.push_back(copy);
+    return copy;
+  }
+
+  Payload move(const Payload& p) {
+    if (!p.blob || p.blob->committed) return p;
+    Blob* copy = new (allocate(sizeof(Blob))) Blob(*p.blob);
+    copy->committed = true;
+    copy->keys = move(copy->keys);
+    if (copy->words) {
+      copy->bits = static_cast<std::uint64_t*>(allocate(copy->words * 8));
+      std::memcpy(copy->bits, p.blob->bits, copy->words * 8);
+    }
+    return {p.word, copy};
+  }
+
+  const SeenKey* move(const SeenKey* key) {
+    SeenKey* newest = nullptr;
+    const SeenKey** at = nullptr;
+    for (; key && !key->committed; key = key->previous) {
+      SeenKey* copy = new (allocate(sizeof(SeenKey))) SeenKey(*key);
+      char* text = static_cast<char*>(allocate(key->size + 1));
+      std::memcpy(text, key->text, key->size);
+      copy->text = text;
+      copy->committed = true;
+      if (at) *at = copy; else newest = copy;
+      at = &copy->previous;
+    }
+    if (!at) return key;
+    *at = key;
+    return newest;
+  }
+
+  const KeyByte* move(const KeyByte* key) {
+    KeyByte* newest = nullptr;
+    const KeyByte** at = nullptr;
+    for (; key && !key->committed; key = key->previous) {
+      KeyByte* copy = new (allocate(sizeof(KeyByte))) KeyByte(*key);
+      copy->committed = true;
+      if (at) *at = copy; else newest = copy;
+      at = &copy->previous;
+    }
+    if (!at) return key;
+    *at = key;
+    return newest;
+  }
+
+  Snapshot* out_;
+  std::vector<Node*> pending_;
+  std::size_t used_ = 0, capacity_ = 0;
+};
+
+bool same(const Config& a, const Config& b) {
+  if (a.complete != b.complete || a.items.size() != b.items.size() || a.tokens.size() != b.tokens.size()) return false;
+  for (std::size_t i = 0; i < a.items.size(); ++i) {
+    const Item &x = a.items[i], &y = b.items[i];
+    if (x.terminal != y.terminal || x.state != y.state || x.node != y.node || x.to != y.to || x.counter != y.counter ||
+        x.key != y.key || !equal(x.payload, y.payload)) {
+      return false;
+    }
+  }
+  for (std::size_t i = 0; i < a.tokens.size(); ++i) {
+    const TokenItem &x = a.tokens[i], &y = b.tokens[i];
+    if (x.ids != y.ids || x.node != y.node || x.to != y.to || !equal(x.payload, y.payload)) return false;
+  }
+  return true;
+}
+
+// Steps over all bytes; the result is in *out. `from` and `out` differ.
+bool step_bytes(Parser& parser, const Config& from, std::string_view bytes, Config* out, Config* spare) {
+  const Config* at = &from;
+  Config *to = out, *other = spare;
+  for (char c : bytes) {
+    if (!parser.step(*at, static_cast<std::uint8_t>(c), *to)) return false;
+    at = to;
+    std::swap(to, other);
+  }
+  if (at == &from) {
+    *out = from;
+  } else if (at != out) {
+    std::swap(*out, *spare);
+  }
+  return true;
+}
+
+// The rules know their own rests, so only the stack of callers is left to minimise: shortest paths to a root over the
+// links, which may run in circles (left recursion).
+class EndSearch {
+ public:
+  std::uint64_t node_cost(const Node* node) {
+    if (!known_.contains(node)) settle(node);
+    return known_[node].cost;
+  }
+  void write_node(const Node* node, Ending& out) {
+    node_cost(node);
+    while (const Link* best = known_[node].best) {
+      best->parent->rule->write_min(best->state, best->payload, out);
+      node = best->parent;
+    }
+  }
+
+ private:
+  struct Known {
+    std::uint64_t cost = Rule::kInfinite;
+    const Link* best = nullptr;
+  };
+
+  void settle(const Node* from) {
+    std::vector<const Node*> found{from};
+    known_[from];
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      for (std::uint32_t l = 0; l < found[i]->count; ++l) {
+        const Node* parent = found[i]->links[l].parent;
+        if (known_.try_emplace(parent).second) found.push_back(parent);
+      }
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t i = found.size(); i-- > 0;) {
+        const Node* node = found[i];
+        Known best = known_[node];
+        if (node->root) best = {0, nullptr};
+        for (std::uint32_t l = 0; l < node->count; ++l) {
+          const Link& link = node->links[l];
+          std::uint64_t cost = add_cost(link.parent->rule->min_cost(link.state, link.payload), known_[link.parent].cost);
+          if (cost < best.cost) best = {cost, &link};
+        }
+        if (best.cost < known_[node].cost) {
+          known_[node] = best;
+          changed = true;
+        }
+      }
+    }
+  }
+
+  std::unordered_map<const Node*, Known> known_;
+};
+
+}  // namespace
+
+Ending shortest_end(const Config& config) {
+  Ending best;
+  if (config.complete) return best;
+  std::uint64_t least = Rule::kInfinite;
+  EndSearch search;
+  Arena arena;
+  auto consider = [&](const std::string& bytes, const Node* node, std::uint32_t state, const Payload& payload) {
+    std::uint64_t cost = add_cost(add_cost(bytes.size(), node->rule->min_cost(state, payload)), search.node_cost(node));
+    if (cost >= least) return;
+    least = cost;
+    best.units.clear();
+    best.append(bytes);
+    node->rule->write_min(state, payload, best);
+    search.write_node(node, best);
+  };
+  for (const Item& item : config.items) {
+    if (!item.terminal->labelled()) {
+      if (item.terminal->min_rest(item.state, item.counter) < least) {
+        consider(item.terminal->shortest(item.state, item.counter), item.node, item.to, item.payload);
+      }
+      continue;
+    }
+    auto range = item.terminal->range(item.state);
+    auto try_label = [&](std::uint32_t label) {
+      std::string bytes;
+      std::uint32_t state = 0;
+      Payload payload;
+      if (!item.terminal->shortest_label(item.state, label, &bytes)) return;
+      const KeyByte* key = item.key;
+      for (unsigned char c : bytes) key = arena.make<KeyByte>(key, key ? key->length + 1 : 1, c, false);
+      if (item.node->rule->on_label(item.to, item.payload, label, key, arena, &state, &payload)) {
+        consider(bytes, item.node, state, payload);
+      }
+    };
+    for (std::uint32_t label = range.lo; label < range.hi; ++label) try_label(label);
+    if (range.others) {
+      auto [first, count] = item.node->rule->other_labels(item.to);
+      for (std::uint32_t i = 0; i < count; ++i) try_label(first + i);
+    }
+  }
+  for (const TokenItem& item : config.tokens) {
+    std::uint64_t cost = add_cost(add_cost(1, item.node->rule->min_cost(item.to, item.payload)), search.node_cost(item.node));
+    if (cost >= least) continue;
+    least = cost;
+    best.units.clear();
+    best.units.push_back({item.ids->front(), true});
+    item.node->rule->write_min(item.to, item.payload, best);
+    search.write_node(item.node, best);
+  }
+  return best;
+}
+
+// Long histories must not be released by recursion.
+HistoryState::~HistoryState() {
+  std::shared_ptr<HistoryState> next = std::move(previous);
+  bridge.reset();
+  while (next && next.use_count() == 1) {
+    std::shared_ptr<HistoryState> after = std::move(next->previous);
+    next = std::move(after);
+  }
+}
+
+Matcher::Matcher(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(grammar)) {
+  auto& ws = fresh_workspace();
+  ws.parser.start(grammar_->fragment->root.rule, scratch_a);
+  state_ = commit(nullptr, scratch_a);
+}
+
+std::shared_ptr<HistoryState> Matcher::commit(const std::shared_ptr<HistoryState>& previous, const Config& config) const {
+  auto out = std::make_shared<HistoryState>();
+  out->previous = previous;
+  if (previous && same(previous->snapshot->config, config)) {
+    out->snapshot = previous->snapshot;
+  } else {
+    auto snapshot = std::make_shared<Snapshot>();
+    Packer(snapshot.get()).pack(config);
+    out->snapshot = std::move(snapshot);
+  }
+  return out;
+}
+
+bool Matcher::try_token(const HistoryState& from, std::uint32_t token, std::shared_ptr<HistoryState>* out) const {
+  if (from.ended || token >= vocab().size()) return false;
+  const Config& config = from.snapshot->config;
+  auto& ws = fresh_workspace();
+  Config* result = &scratch_a;
+  bool ok = false;
+  if (vocab().ordinary(token)) ok = step_bytes(ws.parser, config, vocab().bytes(token), &scratch_a, &scratch_b);
+  if (!config.tokens.empty() && ws.parser.step_token(config, token, scratch_c)) {
+    if (ok) {
+      scratch_a.items.insert(scratch_a.items.end(), scratch_c.items.begin(), scratch_c.items.end());
+      scratch_a.tokens.insert(scratch_a.tokens.end(), scratch_c.tokens.begin(), scratch_c.tokens.end());
+      scratch_a.complete = scratch_a.complete || scratch_c.complete;
+    } else {
+      result = &scratch_c;
+    }
+    ok = true;
+  }
+  if (ok) {
+    *out = commit(const_cast<HistoryState&>(from).shared_from_this(), *result);
+    return true;
+  }
+  if (config.complete && vocab().is_end(token)) {
+    auto ended = std::make_shared<HistoryState>();
+    ended->previous = const_cast<HistoryState&>(from).shared_from_this();
+    ended->snapshot = from.snapshot;
+    ended->ended = true;
+    *out = std::move(ended);
+    return true;
+  }
+  return false;
+}
+
+bool Matcher::accept(std::uint32_t token) {
+  std::shared_ptr<HistoryState> next;
+  if (!try_token(*state_, token, &next)) return false;
+  state_ = std::move(next);
+  ++depth_;
+  return true;
+}
+
+bool Matcher::accept_bytes(std::string_view bytes) {
+  if (state_->ended) return bytes.empty();
+  if (bytes.empty()) return true;
+  // In pieces, so that scratch memory does not grow with the text.
+  auto base = state_;
+  auto at = state_;
+  for (std::size_t i = 0; i < bytes.size(); i += 256) {
+    auto& ws = fresh_workspace();
+    if (!step_bytes(ws.parser, at->snapshot->config, bytes.substr(i, 256), &scratch_a, &scratch_b)) return false;
+    at = commit(at, scratch_a);
+  }
+  // One history entry for the whole; the pieces between stay alive through it.
+  auto out = std::make_shared<HistoryState>();
+  out->previous = base;
+  out->snapshot = at->snapshot;
+  out->bridge = at;
+  state_ = std::move(out);
+  ++depth_;
+  return true;
+}
+
+void Matcher::rollback(std::uint64_t n) {
+  if (n > depth_) {
+    throw ValueError("cannot roll back " + std::to_string(n) + " steps: only " + std::to_string(depth_) + " were accepted");
+  }
+  for (std::uint64_t i = 0; i < n; ++i) state_ = state_->previous;
+  depth_ -= n;
+}
+
+void Matcher::reset() { rollback(depth_); }
+
+void Matcher::fill_from(const HistoryState& state, std::uint32_t* row) const {
+  const Vocabulary& v = vocab();
+  std::fill(row, row + v.words(), 0u);
+  if (state.ended) return;
+  const Config& config = state.snapshot->config;
+  auto& ws = fresh_workspace();
+  if (!config.items.empty()) ws.walk(v, 0, config, row);
+  for (const TokenItem& item : config.tokens) {
+    for (std::uint32_t id : *item.ids) {
+      if (id < v.size()) row[id / 32] |= 1u << (id % 32);
+    }
+  }
+  if (config.complete) {
+    for (std::uint32_t id : v.end()) row[id / 32] |= 1u << (id % 32);
+  }
+}
+
+bool Matcher::fill(std::uint32_t* row) const {
+  fill_from(*state_, row);
+  const std::uint32_t size = vocab().size();
+  for (std::uint32_t w = 0; w < size / 32; ++w) {
+    if (row[w] != 0xffff'ffffu) return true;
+  }
+  return size % 32 && row[size / 32] != (1u << (size % 32)) - 1;
+}
+
+std::string Matcher::forced_bytes() const {
+  constexpr std::size_t kMost = 4096;
+  std::string out;
+  if (state_->ended) return out;
+  auto& ws = fresh_workspace();
+  Config current = state_->snapshot->config, next;
+  while (out.size() < kMost && !current.complete && current.tokens.empty()) {
+    int only = -1;
+    bool several = false;
+    for (const Item& item : current.items) {
+      std::bitset<256> live = item.terminal->live(item.state);
+      for (int b = 0; b < 256 && !several; ++b) {
+        if (!live[b] || b == only) continue;
+        std::uint32_t to = item.terminal->next(item.state, static_cast<std::uint8_t>(b));
+        if (((to & Terminal::kUnit) && item.counter >= item.terminal->max_units()) ||
+            ((to & Terminal::kClose) && item.counter < item.terminal->min_units())) {
+          continue;
+        }
+        if (item.terminal->labelled() &&
+            !item.node->rule->admits(item.to, item.payload, item.terminal->range(to & Terminal::kStateMask))) {
+          continue;
+        }
+        several = only >= 0;
+        only = b;
+      }
+    }
+    if (several || only < 0) break;
+    if (!ws.parser.step(current, static_cast<std::uint8_t>(only), next)) break;  // a key that may not repeat
+    out.push_back(static_cast<char>(only));
+    std::swap(current, next);
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> Matcher::forced_tokens(
+    const std::function<std::vector<std::uint32_t>(const std::string&)>& tokenize) const {
+  const Vocabulary& v = vocab();
+  std::string forced = forced_bytes();
+  if (forced.empty()) return {};
+  std::vector<std::uint32_t> tokens = tokenize ? tokenize(forced) : v.longest_match(forced);
+  // Only what spells the forced bytes counts; a tokenizer may add or change something.
+  std::size_t length = 0, good = 0;
+  std::vector<std::size_t> starts;
+  for (std::uint32_t t : tokens) {
+    if (t >= v.size() || !v.ordinary(t) || std::string_view(forced).substr(length, v.bytes(t).size()) != v.bytes(t)) break;
+    starts.push_back(length);
+    length += v.bytes(t).size();
+    ++good;
+  }
+  tokens.resize(good);
+  auto& ws = fresh_workspace();
+  if (!step_bytes(ws.parser, state_->snapshot->config, forced, &scratch_a, &scratch_b)) return {};
+  const Config end = scratch_a;
+  // The end of the forced bytes may fall inside a token that the model would rather take: drop trailing tokens while
+  // some token from a cut runs past the end.
+  // A cut at offset c (also one that no kept token has) is bad when a token spells forced[c:] and then more that is legal.
+  std::size_t earliest_bad = forced.size();
+  for (std::size_t c = forced.size() > 128 ? forced.size() - 128 : 0; c < forced.size(); ++c) {
+    std::uint32_t node = 0;
+    for (std::size_t i = c; i < forced.size(); ++i) {
+      node = v.child(node, static_cast<std::uint8_t>(forced[i]));
+      if (!node) break;
+    }
+    if (node && ws.any(v, node, end)) {
+      earliest_bad = c;
+      break;
+    }
+  }
+  while (!tokens.empty() && starts.back() + v.bytes(tokens.back()).size() > earliest_bad) {
+    tokens.pop_back();
+    starts.pop_back();
+  }
+  return tokens;
+}
+
+Ending Matcher::shortest_end() const {
+  if (state_->ended) return {};
+  return ag::shortest_end(state_->snapshot->config);
+}
+
+std::size_t Matcher::validate(const std::vector<std::uint32_t>& tokens) const {
+  std::shared_ptr<HistoryState> at = state_;
+  std::size_t n = 0;
+  for (; n < tokens.size(); ++n) {
+    std::shared_ptr<HistoryState> next;
+    if (!try_token(*at, tokens[n], &next)) break;
+    at = std::move(next);
+  }
+  return n;
+}
+
+void Matcher::fill_draft(std::uint32_t* rows, const std::vector<std::uint32_t>& tokens,
+                         const std::vector<std::int64_t>& parents) const {
+  if (tokens.size() != parents.size()) throw ValueError("a draft needs one parent for each token");
+  std::vector<std::shared_ptr<HistoryState>> states(tokens.size());
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    std::uint32_t* row = rows + i * vocab().words();
+    std::fill(row, row + vocab().words(), 0u);
+    if (parents[i] < -1 || parents[i] >= static_cast<std::int64_t>(i)) {
+      throw ValueError("node " + std::to_string(i) + " of the draft has parent " + std::to_string(parents[i]) +
+                       ": parents come before their children, and -1 is the current state");
+    }
+    const auto& from = parents[i] < 0 ? state_ : states[static_cast<std::size_t>(parents[i])];
+    if (from && try_token(*from, tokens[i], &states[i])) fill_from(*states[i], row);
+  }
+}
+
+}  // namespace ag

@@ -1,0 +1,88 @@
+// A matcher follows one reply through a grammar.
+//
+// Its history is a persistent list of states, one for each successful accept: a fork copies a pointer, a rollback follows
+// it. A matcher belongs to one thread at a time; its forks are independent of it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/rule.h"
+#include "mask/mask.h"
+#include "vocab/vocabulary.h"
+
+namespace ag {
+
+class EngineCore;
+
+// Compiled and immutable; what Engine::compile returns.
+struct Grammar {
+  std::shared_ptr<EngineCore> engine;
+  std::shared_ptr<const Vocabulary> vocab;
+  std::shared_ptr<const Fragment> fragment;
+};
+
+// An owned configuration: everything that it reaches and that no earlier one owns.
+struct Snapshot {
+  Config config;
+  std::vector<std::unique_ptr<std::byte[]>> memory;
+};
+
+struct HistoryState : std::enable_shared_from_this<HistoryState> {
+  std::shared_ptr<HistoryState> previous;
+  std::shared_ptr<const Snapshot> snapshot;
+  std::shared_ptr<HistoryState> bridge;  // states between this one and the previous that own parts of the snapshot
+  bool ended = false;
+  HistoryState() = default;
+  HistoryState(const HistoryState&) = delete;
+  HistoryState& operator=(const HistoryState&) = delete;
+  ~HistoryState();
+};
+
+class Matcher {
+ public:
+  explicit Matcher(std::shared_ptr<const Grammar> grammar);
+
+  bool accept(std::uint32_t token);
+  bool accept_bytes(std::string_view bytes);
+  void rollback(std::uint64_t n);  // throws ValueError when there are fewer
+  Matcher fork() const { return *this; }
+  void reset();
+
+  bool can_end() const { return !state_->ended && state_->snapshot->config.complete; }
+  bool ended() const { return state_->ended; }
+  std::uint64_t depth() const { return depth_; }
+
+  // Writes words() words; false when every token of the vocabulary is allowed.
+  bool fill(std::uint32_t* row) const;
+  std::string forced_bytes() const;
+  std::vector<std::uint32_t> forced_tokens(
+      const std::function<std::vector<std::uint32_t>(const std::string&)>& tokenize) const;
+  Ending shortest_end() const;
+  std::size_t validate(const std::vector<std::uint32_t>& tokens) const;
+  // Row i: the mask after node i of a draft tree; parents come first, -1 is the current state. A refused node's row, and those
+  // under it, are zero.
+  void fill_draft(std::uint32_t* rows, const std::vector<std::uint32_t>& tokens, const std::vector<std::int64_t>& parents) const;
+
+  const Vocabulary& vocab() const { return *grammar_->vocab; }
+  const std::shared_ptr<const Grammar>& grammar() const { return grammar_; }
+
+ private:
+  bool try_token(const HistoryState& from, std::uint32_t token, std::shared_ptr<HistoryState>* out) const;
+  std::shared_ptr<HistoryState> commit(const std::shared_ptr<HistoryState>& previous, const Config& config) const;
+  void fill_from(const HistoryState& state, std::uint32_t* row) const;
+
+  std::shared_ptr<const Grammar> grammar_;
+  std::shared_ptr<HistoryState> state_;
+  std::uint64_t depth_ = 0;
+};
+
+// Lengths of the shortest ways from a configuration to the end, and one such way.
+Ending shortest_end(const Config& config);
+
+}  // namespace ag

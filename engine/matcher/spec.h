@@ -1,0 +1,50 @@
+// A grammar specification as the engine keeps it: an immutable tree without a vocabulary, made once when it is declared.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schema/schema.h"
+
+namespace ag {
+
+struct Fragment;
+struct Spec;
+using SpecPtr = std::shared_ptr<const Spec>;
+
+// A compiled specification and what it says of its coverage.
+struct Compiled {
+  std::shared_ptr<const Fragment> fragment;
+  std::vector<std::shared_ptr<const Coverage>> coverage;  // one for each schema in it
+};
+
+struct Spec {
+  enum Kind : std::uint8_t { kLit, kTok, kText, kSeq, kChoice, kOpt, kRep, kTag, kDispatch, kRegex, kEbnf, kSchema };
+
+  struct Mark {  // a trigger, stop or tag border
+    std::string text;
+    bool token = false;
+    std::int64_t id = -1;  // of a token given by id; else by name in `text`
+  };
+
+  Kind kind = kLit;
+  std::string text;                // kLit, kRegex, kEbnf, kSchema
+  Mark mark;                       // kTok
+  std::vector<std::string> excludes;  // kText, kDispatch
+  std::vector<SpecPtr> children;   // kSeq, kChoice, kOpt, kRep (item, separator), kTag (content), kDispatch (tags)
+  std::uint64_t min = 0, max = kNoMax;  // kRep, kDispatch
+  Mark begin, end;                 // kTag
+  std::vector<Mark> triggers, stops;
+  bool stop_after_first = false;
+  SchemaOptions schema;
+
+  // The fragment that an engine made of this handle, so that declaring is paid once.
+  mutable std::mutex mutex;
+  mutable std::vector<std::pair<std::uint64_t, std::weak_ptr<const Compiled>>> compiled;
+};
+
+}  // namespace ag

@@ -1,0 +1,256 @@
+#include "parser/parser.h"
+
+#include <algorithm>
+
+namespace ag {
+
+namespace {
+constexpr std::size_t kLinear = 12;
+
+std::uint64_t mix(std::uint64_t h) {
+  h ^= h >> 32;
+  h *= 0x9E3779B97F4A7C15ull;
+  return h ^ h >> 29;
+}
+std::uint64_t address(const void* p) { return reinterpret_cast<std::uintptr_t>(p) >> 4; }
+
+std::uint64_t hash_item(const Item& i) {
+  return mix(address(i.terminal) * 31 + address(i.node) * 1000003 + i.state * 7919u + i.to * 104729u + i.counter * 131 +
+             hash(i.payload) + address(i.key));
+}
+bool same_item(const Item& a, const Item& b) {
+  return a.terminal == b.terminal && a.state == b.state && a.node == b.node && a.to == b.to && a.counter == b.counter &&
+         a.key == b.key && equal(a.payload, b.payload);
+}
+}  // namespace
+
+void Parser::Seen::put(std::uint64_t hash, std::uint32_t index) {
+  std::size_t mask = slots_.size() - 1;
+  std::size_t at = hash & mask;
+  while (slots_[at].stamp == stamp_) at = (at + 1) & mask;
+  slots_[at] = {stamp_, index};
+  ++filled_;
+}
+
+// `size` elements are in the set already; true when the new one (to be element `size`) is not among them.
+template <class Equal, class HashAt>
+bool Parser::Seen::insert(std::size_t size, std::uint64_t hash, Equal equal, HashAt hash_at) {
+  if (size < kLinear) {
+    for (std::size_t i = 0; i < size; ++i) {
+      if (equal(i)) return false;
+    }
+    return true;
+  }
+  if (!used_) {
+    used_ = true;
+    filled_ = 0;
+    if (slots_.size() < 64) slots_.resize(64);
+    for (std::size_t i = 0; i < size; ++i) {
+      if (filled_ * 2 >= slots_.size()) break;
+      put(hash_at(i), static_cast<std::uint32_t>(i));
+    }
+  }
+  if (filled_ * 2 >= slots_.size()) {
+    slots_.assign(slots_.size() * 4, {});
+    stamp_ = 1;
+    filled_ = 0;
+    for (std::size_t i = 0; i < size; ++i) put(hash_at(i), static_cast<std::uint32_t>(i));
+  }
+  std::size_t mask = slots_.size() - 1;
+  for (std::size_t at = hash & mask; slots_[at].stamp == stamp_; at = (at + 1) & mask) {
+    if (equal(slots_[at].index)) return false;
+  }
+  put(hash, static_cast<std::uint32_t>(size));
+  return true;
+}
+
+void Parser::begin(Config& out) {
+  ++epoch_;
+  out.clear();
+  positions_.clear();
+  nodes_.clear();
+  seen_items_.clear();
+  seen_positions_.clear();
+  seen_nodes_.clear();
+}
+
+void Parser::start(const Rule* root, Config& out) {
+  begin(out);
+  Node* node = activation(root);
+  node->root = true;
+  run(out);
+  // An empty match of the whole was skipped by done(), as for every node made here.
+  if (root->nullable) out.complete = true;
+}
+
+bool Parser::step(const Config& in, std::uint8_t byte, Config& out) {
+  ++pushes;
+  begin(out);
+  for (const Item& item : in.items) {
+    std::uint32_t next = item.terminal->next(item.state, byte);
+    if (next == Terminal::kDead) continue;
+    Item moved = item;
+    moved.state = next & Terminal::kStateMask;
+    if (next & Terminal::kUnit) {
+      if (moved.counter >= item.terminal->max_units()) continue;
+      ++moved.counter;
+    }
+    if ((next & Terminal::kClose) && moved.counter < item.terminal->min_units()) continue;
+    if (item.terminal->labelled()) {
+      if (!item.node->rule->admits(item.to, item.payload, item.terminal->range(moved.state))) continue;
+      if (item.node->rule->tracks_keys()) moved.key = extend_key(item.key, byte);
+    }
+    if (!item.terminal->exhausted(moved.state)) add_item(out, moved);
+    if (item.terminal->accepting(moved.state)) finish_terminal(moved, out);
+  }
+  run(out);
+  return !out.dead();
+}
+
+bool Parser::step_token(const Config& in, std::uint32_t id, Config& out) {
+  begin(out);
+  for (const TokenItem& item : in.tokens) {
+    if (std::binary_search(item.ids->begin(), item.ids->end(), id)) add_position(item.node, item.to, item.payload);
+  }
+  run(out);
+  return !out.dead();
+}
+
+void Parser::complete_item(const Item& item, Terminal::State state, const std::uint8_t* bytes, std::size_t length,
+                           Config& out) {
+  begin(out);
+  Item moved = item;
+  moved.state = state;
+  if (item.terminal->labelled() && item.node->rule->tracks_keys()) {
+    for (std::size_t i = 0; i < length; ++i) moved.key = extend_key(moved.key, bytes[i]);
+  }
+  finish_terminal(moved, out);
+  run(out);
+}
+
+const KeyByte* Parser::extend_key(const KeyByte* key, std::uint8_t byte) {
+  return arena_.make<KeyByte>(key, key ? key->length + 1 : 1, byte, false);
+}
+
+void Parser::add_item(Config& out, const Item& item) {
+  auto& items = out.items;
+  if (seen_items_.insert(
+          items.size(), hash_item(item), [&](std::size_t i) { return same_item(items[i], item); },
+          [&](std::size_t i) { return hash_item(items[i]); })) {
+    items.push_back(item);
+  }
+}
+
+// The terminal of an item ends here: the rule goes on.
+void Parser::finish_terminal(const Item& item, Config&) {
+  if (!item.terminal->labelled()) {
+    add_position(item.node, item.to, item.payload);
+    return;
+  }
+  std::uint32_t state = 0;
+  Payload payload;
+  if (item.node->rule->on_label(item.to, item.payload, item.terminal->label(item.state), item.key, arena_, &state,
+                                &payload)) {
+    add_position(item.node, state, payload);
+  }
+}
+
+void Parser::add_position(const Node* node, std::uint32_t state, const Payload& payload) {
+  auto hash_of = [](const Position& p) { return mix(address(p.node) * 1000003 + p.state * 104729u + hash(p.payload)); };
+  Position p{node, payload, state};
+  if (seen_positions_.insert(
+          positions_.size(), hash_of(p),
+          [&](std::size_t i) {
+            const Position& q = positions_[i];
+            return q.node == node && q.state == state && equal(q.payload, payload);
+          },
+          [&](std::size_t i) { return hash_of(positions_[i]); })) {
+    positions_.push_back(p);
+  }
+}
+
+Node* Parser::activation(const Rule* rule) {
+  auto hash_of = [](const Rule* r) { return mix(address(r)); };
+  Node* found = nullptr;
+  if (seen_nodes_.insert(
+          nodes_.size(), hash_of(rule),
+          [&](std::size_t i) {
+            if (nodes_[i]->rule != rule) return false;
+            found = nodes_[i];
+            return true;
+          },
+          [&](std::size_t i) { return hash_of(nodes_[i]->rule); })) {
+    found = arena_.make<Node>(rule, nullptr, 0u, 0u, epoch_, nullptr, false, false);
+    nodes_.push_back(found);
+    add_position(found, 0, {});
+  }
+  return found;
+}
+
+void Parser::add_link(Node* node, std::uint32_t state, const Payload& payload, const Node* parent) {
+  for (std::uint32_t i = node->count; i-- > 0;) {
+    const Link& l = node->links[i];
+    if (l.parent == parent && l.state == state && equal(l.payload, payload)) return;
+  }
+  if (node->count == node->capacity) {
+    std::uint32_t capacity = node->capacity ? node->capacity * 2 : 2;
+    Link* links = arena_.array<Link>(capacity);
+    std::copy(node->links, node->links + node->count, links);
+    node->links = links;
+    node->capacity = capacity;
+  }
+  node->links[node->count++] = {payload, parent, state};
+}
+
+void Parser::call(const Rule* rule, const Node* from, std::uint32_t to, const Payload& payload) {
+  Node* node = activation(rule);
+  if (from->epoch != epoch_ && from->rule->is_tail(to)) {
+    node->root = node->root || from->root;
+    for (std::uint32_t i = 0; i < from->count; ++i) {
+      add_link(node, from->links[i].state, from->links[i].payload, from->links[i].parent);
+    }
+  } else {
+    add_link(node, to, payload, from);
+  }
+}
+
+void Parser::done(const Node* node, Config& out) {
+  if (node->epoch == epoch_) return;  // an empty match: the caller has already gone on
+  if (node->root) out.complete = true;
+  for (std::uint32_t i = 0; i < node->count; ++i) add_position(node->links[i].parent, node->links[i].state, node->links[i].payload);
+}
+
+void Parser::run(Config& out) {
+  for (std::size_t p = 0; p < positions_.size(); ++p) {
+    const Position at = positions_[p];
+    edges_.clear();
+    at.node->rule->expand(at.state, at.payload, edges_);
+    for (std::size_t e = 0; e < edges_.size(); ++e) {
+      const Rule::Edge& edge = edges_[e];
+      switch (edge.kind) {
+        case Rule::Edge::kScan: {
+          Item item{edge.terminal, at.node, edge.payload, 0, nullptr, Terminal::kStart, edge.to};
+          if (!edge.terminal->exhausted(Terminal::kStart) &&
+              (!edge.terminal->labelled() ||
+               at.node->rule->admits(edge.to, edge.payload, edge.terminal->range(Terminal::kStart)))) {
+            add_item(out, item);
+          }
+          if (!edge.skip_null && edge.terminal->accepting(Terminal::kStart)) finish_terminal(item, out);
+          break;
+        }
+        case Rule::Edge::kCall:
+          call(edge.rule, at.node, edge.to, edge.payload);
+          if (!edge.skip_null && edge.rule->nullable) add_position(at.node, edge.to, edge.payload);
+          break;
+        case Rule::Edge::kToken:
+          out.tokens.push_back({edge.tokens, at.node, edge.payload, edge.to});
+          break;
+        case Rule::Edge::kDone:
+          done(at.node, out);
+          break;
+      }
+    }
+  }
+}
+
+}  // namespace ag

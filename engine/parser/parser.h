@@ -1,0 +1,131 @@
+// A byte-level Earley parser over rules, in the shape of a graph-structured stack.
+//
+// A configuration is the set of items that scan: (terminal state, counter, where to resume, in which activation). A Node is
+// one activation of a rule at a position; its links say where its callers resume. Links are added while the node's byte
+// is being processed and never after: nodes take the place of Earley's row origins, and completion visits links, never a
+// row. Empty matches are settled at prediction, from the rules' nullable sets (Aycock and Horspool 2002). A call in tail
+// position links to the caller's own callers (Leo 1991), so right recursion costs O(1) a byte.
+//
+// A Parser is scratch space for one thread. What it makes lives in its arena until commit() copies what a configuration
+// still reaches.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/arena.h"
+#include "grammar/rule.h"
+
+namespace ag {
+
+struct Node;
+
+struct Link {
+  Payload payload;
+  const Node* parent;
+  std::uint32_t state;
+};
+
+struct Node {
+  const Rule* rule;
+  Link* links;
+  std::uint32_t count, capacity;
+  std::uint64_t epoch;      // the byte at which it was made; links grow only while it lasts
+  mutable const Node* moved;  // where commit() has put it
+  bool root;                // its end is the grammar's end
+  bool committed;
+};
+
+struct Item {
+  Terminal* terminal;
+  const Node* node;
+  Payload payload;        // after the terminal
+  std::uint64_t counter;  // units read, for counted terminals
+  const KeyByte* key;     // the key's spelling so far, where the rule tracks it
+  std::uint32_t state;    // the terminal's
+  std::uint32_t to;       // the rule's state after the terminal
+};
+
+struct TokenItem {
+  const std::vector<std::uint32_t>* ids;
+  const Node* node;
+  Payload payload;
+  std::uint32_t to;
+};
+
+struct Config {
+  std::vector<Item> items;
+  std::vector<TokenItem> tokens;
+  bool complete = false;  // the grammar may end here
+  bool dead() const { return items.empty() && tokens.empty() && !complete; }
+  void clear() {
+    items.clear();
+    tokens.clear();
+    complete = false;
+  }
+};
+
+class Parser {
+ public:
+  void start(const Rule* root, Config& out);
+  // The configuration after a byte; false (and `out` dead) when the byte cannot follow. `in` and `out` differ.
+  bool step(const Config& in, std::uint8_t byte, Config& out);
+  bool step_token(const Config& in, std::uint32_t id, Config& out);
+  // The same for one item, after its terminal has already been advanced by `length` bytes to `state` (an accepting
+  // state that the caller found in a mask entry): completes the terminal there.
+  void complete_item(const Item& item, Terminal::State state, const std::uint8_t* bytes, std::size_t length, Config& out);
+
+  Arena& arena() { return arena_; }
+
+  std::uint64_t pushes = 0;  // bytes stepped, for the statistics
+
+ private:
+  struct Position {
+    const Node* node;
+    Payload payload;
+    std::uint32_t state;
+  };
+
+  void begin(Config& out);
+  void run(Config& out);
+  void add_item(Config& out, const Item& item);
+  void finish_terminal(const Item& item, Config& out);
+  void add_position(const Node* node, std::uint32_t state, const Payload& payload);
+  void add_link(Node* node, std::uint32_t state, const Payload& payload, const Node* parent);
+  void call(const Rule* rule, const Node* from, std::uint32_t to, const Payload& payload);
+  Node* activation(const Rule* rule);
+  void done(const Node* node, Config& out);
+  const KeyByte* extend_key(const KeyByte* key, std::uint8_t byte);
+
+  // Set membership over a growing vector, by index: linear while small, hashed above.
+  class Seen {
+   public:
+    void clear() {
+      if (used_) ++stamp_;
+      used_ = false;
+    }
+    template <class Equal, class HashAt>
+    bool insert(std::size_t size, std::uint64_t hash, Equal equal, HashAt hash_at);
+
+   private:
+    struct Slot {
+      std::uint64_t stamp = 0;
+      std::uint32_t index = 0;
+    };
+    void put(std::uint64_t hash, std::uint32_t index);
+    std::vector<Slot> slots_;
+    std::uint64_t stamp_ = 1;
+    std::size_t filled_ = 0;
+    bool used_ = false;
+  };
+
+  Arena arena_;
+  std::uint64_t epoch_ = 0;
+  std::vector<Position> positions_;
+  std::vector<Node*> nodes_;  // made at this byte
+  Rule::Edges edges_;
+  Seen seen_items_, seen_positions_, seen_nodes_;
+};
+
+}  // namespace ag
