@@ -64,4 +64,15 @@ class AnyString final : public CpAutomaton {
   Pieces row_{{0, kSurrogateLo - 1, 1}, {kSurrogateHi + 1, kMaxCp, 1}};
 };
 
+// No string.
+class NoString final : public CpAutomaton {
+ public:
+  State start() const override { return kDead; }
+  const Pieces& row(State) override { return row_; }
+  bool accepting(State) override { return false; }
+
+ private:
+  Pieces row_;
+};
+
 }  // namespace ag::regular

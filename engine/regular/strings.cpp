@@ -1,51 +1,165 @@
 #include "regular/strings.h"
 
+#include <algorithm>
+
+#include "regular/explored.h"
+#include "regular/formats.h"
+#include "regular/regex_reader.h"
+
 namespace ag::regular {
 
 namespace {
+
+using Id = RegexStore::Id;
+
+constexpr std::size_t kMaxStates = 20'000;
+constexpr std::uint64_t kMaxWork = 20'000'000;
+constexpr std::uint64_t kMaxCounted = 1'000'000;  // characters; a minimum above this with a pattern is refused
 
 bool plain(const StringLanguage& s) {
   return s.patterns.empty() && s.not_patterns.empty() && s.formats.empty() && s.excluded.empty();
 }
 bool bounded(const StringLanguage& s) { return s.min_length > 0 || s.max_length != kNoMax; }
 
-[[noreturn]] void refuse_pattern() {
-  throw GrammarError("patterns and formats are not available in this build", "", "pattern", "Leave them out.");
+Id texts(RegexStore& store, const std::vector<std::string>& values) {
+  std::vector<Id> ids;
+  for (const std::string& value : values) ids.push_back(store.text(value));
+  return store.alt(std::move(ids));
+}
+
+// All but the bounds on the length, which formats may narrow.
+Id language(RegexStore& store, const StringLanguage& s, std::uint64_t* max_length) {
+  std::vector<Id> parts;
+  for (const std::string& p : s.patterns) parts.push_back(read_regex(store, p, Match::kSearch));
+  for (const std::string& p : s.not_patterns) parts.push_back(store.negate(read_regex(store, p, Match::kSearch)));
+  for (const std::string& f : s.formats) parts.push_back(format_language(store, f, max_length));
+  if (!s.excluded.empty()) parts.push_back(store.negate(texts(store, s.excluded)));
+  return store.both(std::move(parts));
+}
+
+// "the pattern '...'", for messages about what cannot be explored.
+std::string named(const StringLanguage& s) {
+  if (!s.patterns.empty()) return "the pattern '" + s.patterns.front() + "'";
+  if (!s.not_patterns.empty()) return "the negated pattern '" + s.not_patterns.front() + "'";
+  if (!s.formats.empty()) return "the format '" + s.formats.front() + "'";
+  return "the set of excluded strings";
+}
+
+std::unique_ptr<ExploredDfa> explored(RegexStore store, Id root, const StringLanguage& s) {
+  if (root == RegexStore::kEmpty) return nullptr;
+  store.allow(kMaxWork);
+  DerivativeAutomaton lazy(std::move(store), root);
+  try {
+    return ExploredDfa::explore(lazy, kMaxStates);
+  } catch (GrammarError& error) {
+    error.message = named(s) + ", with the other keywords, needs too many states";
+    throw;
+  }
 }
 
 }  // namespace
 
 StringPlan plan_string(const StringLanguage& s) {
   if (s.min_length > s.max_length) return {};
-  if (!plain(s)) refuse_pattern();
-  return {std::make_unique<AnyString>(), bounded(s)};
+  if (plain(s)) return {std::make_unique<AnyString>(), bounded(s)};
+  RegexStore store;
+  std::uint64_t max = s.max_length;
+  const Id root = language(store, s, &max);
+  if (root == RegexStore::kEmpty || s.min_length > max) return {};
+  if (s.min_length == 0 && max == kNoMax) {
+    if (store.boolean(root)) return {explored(std::move(store), root, s), false};
+    return {std::make_unique<DerivativeAutomaton>(std::move(store), root), false};
+  }
+  std::unique_ptr<ExploredDfa> dfa = explored(std::move(store), root, s);
+  if (!dfa) return {};
+  if (max == s.max_length && dfa->free_length(true)) {
+    if (max == 0 && !dfa->accepting(dfa->start())) return {};
+    return {std::move(dfa), true};
+  }
+  if (s.min_length > kMaxCounted)
+    throw GrammarError("a minimum length above 1,000,000 beside " + named(s), "", "minLength", "Lower it.");
+  auto out = std::make_unique<BoundedDfa>(std::move(dfa), s.min_length, max);
+  if (out->start() == CpAutomaton::kDead) return {};
+  return {std::move(out), false};
 }
 
-std::vector<CpAutomatonPtr> plan_keys(const std::vector<std::string>&, const std::vector<std::string>&,
+std::vector<CpAutomatonPtr> plan_keys(const std::vector<std::string>& names, const std::vector<std::string>& forbidden,
                                       const std::vector<StringLanguage>& classes) {
   std::vector<CpAutomatonPtr> out;
-  for (const StringLanguage& c : classes) {
-    if (!plain(c) || bounded(c)) refuse_pattern();
-    if (out.empty()) out.push_back(std::make_unique<AnyString>());
+  for (std::size_t j = 0; j < classes.size(); ++j) {
+    if (j == 0 && plain(classes[j]) && !bounded(classes[j])) {
+      out.push_back(std::make_unique<AnyString>());
+      break;  // nothing is left for the classes after it
+    }
+    RegexStore store;
+    std::vector<Id> parts;
+    for (std::size_t i = 0; i <= j; ++i) {
+      std::uint64_t max = classes[i].max_length;
+      const Id own = language(store, classes[i], &max);
+      const Id all = classes[i].min_length > max ? RegexStore::kEmpty
+                                                 : store.both({own, store.length(classes[i].min_length, max)});
+      parts.push_back(i == j ? all : store.negate(all));
+    }
+    Id root = store.both(parts);
+    std::unique_ptr<ExploredDfa> dfa = explored(store, root, classes[j]);
+    if (dfa && !dfa->endless() && !(names.empty() && forbidden.empty())) {
+      // Finitely many keys may be left somewhere: whether one is, depends on the names then.
+      root = store.both({root, store.negate(texts(store, names)), store.negate(texts(store, forbidden))});
+      dfa = explored(std::move(store), root, classes[j]);
+    }
+    out.push_back(dfa ? CpAutomatonPtr(std::move(dfa)) : std::make_unique<NoString>());
   }
   return out;
 }
 
-CpAutomatonPtr whole_pattern(std::string_view) { refuse_pattern(); }
+CpAutomatonPtr whole_pattern(std::string_view pattern) {
+  RegexStore store;
+  const Id root = read_regex(store, pattern, Match::kWhole);
+  if (root == RegexStore::kEmpty) return nullptr;
+  return std::make_unique<DerivativeAutomaton>(std::move(store), root);
+}
 
 }  // namespace ag::regular
 
 namespace ag {
 
-bool known_format(std::string_view) { return false; }
+namespace {
+
+bool accepts(regular::RegexStore store, regular::RegexStore::Id root, const std::vector<regular::Cp>& text) {
+  regular::DerivativeAutomaton automaton(std::move(store), root);
+  regular::CpAutomaton::State state = root;
+  for (const regular::Cp cp : text) {
+    if (state == regular::CpAutomaton::kDead) return false;
+    state = automaton.step(state, cp);
+  }
+  return automaton.accepting(state);
+}
+
+}  // namespace
 
 bool contains(const StringLanguage& s, std::string_view value) {
-  if (!regular::plain(s)) regular::refuse_pattern();
-  std::uint64_t units = 0;
+  std::vector<regular::Cp> text;
   regular::Cp cp = 0;
-  for (std::size_t at = 0; at < value.size(); ++units)
+  for (std::size_t at = 0; at < value.size(); text.push_back(cp))
     if (!regular::decode_utf8(value, &at, &cp)) return false;
-  return units >= s.min_length && units <= s.max_length;
+  std::uint64_t max = s.max_length;
+  if (std::find(s.excluded.begin(), s.excluded.end(), value) != s.excluded.end()) return false;
+  // One keyword at a time: a single text needs no intersection.
+  const auto found = [&](const std::string& pattern) {
+    regular::RegexStore store;
+    const auto root = regular::read_regex(store, pattern, regular::Match::kSearch);
+    return accepts(std::move(store), root, text);
+  };
+  for (const std::string& p : s.patterns)
+    if (!found(p)) return false;
+  for (const std::string& p : s.not_patterns)
+    if (found(p)) return false;
+  for (const std::string& f : s.formats) {
+    regular::RegexStore store;
+    const auto root = regular::format_language(store, f, &max);
+    if (!accepts(std::move(store), root, text)) return false;
+  }
+  return text.size() >= s.min_length && text.size() <= max;
 }
 
 }  // namespace ag

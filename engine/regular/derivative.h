@@ -1,0 +1,105 @@
+// Regular expressions over Unicode scalar values, hash-consed, and their derivatives (Brzozowski 1964; Owens, Reppy and
+// Turon 2009: derivative classes). Counts stay counters: the derivative of r{m,n} is r'·r{m-1,n-1}.
+//
+// Invariants: equal nodes have one id; the constructors normalise (associativity, commutativity and idempotence of
+// alternatives; common heads factored; touching counters of one body joined), so that finitely many derivatives exist.
+// Without And and Not every node but kEmpty denotes a language that is not empty.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "regular/cp_automaton.h"
+
+namespace ag::regular {
+
+class RegexStore {
+ public:
+  using Id = std::uint32_t;
+  static constexpr Id kEmpty = 0, kEpsilon = 1, kAny = 2, kAll = 3;  // kAny: one scalar; kAll: any string
+
+  RegexStore();
+
+  Id set(const CpSet& members);
+  Id concat(Id a, Id b);
+  Id alt(std::vector<Id> options);
+  Id both(std::vector<Id> parts);
+  Id negate(Id a);
+  Id repeat(Id body, std::uint64_t min, std::uint64_t max);  // max kNoMax: no bound
+  Id text(std::string_view utf8);
+  Id length(std::uint64_t min, std::uint64_t max) { return repeat(kAny, min, max); }
+  // The strings of `a` but the empty one. `a` holds no And or Not.
+  Id nonempty(Id a);
+
+  bool nullable(Id a) const { return nodes_[a].nullable; }
+  bool boolean(Id a) const { return nodes_[a].boolean; }  // And or Not occurs
+  std::size_t size() const { return nodes_.size(); }
+
+  // The live transitions of `a` (targets are ids), in order.
+  void derive(Id a, CpAutomaton::Pieces* out);
+  // Cost of the cheapest string; `a` holds no And or Not.
+  std::uint32_t min_cost(Id a, bool quoted);
+  // Bounds the work of everything done from here on; spent, a GrammarError is thrown.
+  void allow(std::uint64_t work) { total_ = work; }
+
+ private:
+  enum class Kind : std::uint8_t { kEmpty, kEpsilon, kSet, kConcat, kAlt, kAnd, kNot, kRepeat };
+  struct Node {
+    Kind kind = Kind::kEmpty;
+    bool nullable = false, boolean = false;
+    std::uint32_t a = 0, b = 0;  // set index | head, tail | first child, count | body
+    std::uint64_t min = 0, max = 0;
+  };
+  // An alternative as body{min,max}·tail.
+  struct Term {
+    Id body, tail;
+    std::uint64_t min, max;
+  };
+
+  Id intern(Node node, const std::vector<Id>* children = nullptr);
+  bool same(const Node& a, const Node& b, const std::vector<Id>* children) const;
+  void spend(std::size_t work);
+  Id prepend(Id head, Id tail);  // head is no concatenation
+  Term term(Id a) const;
+  Id head(Id a) const { return nodes_[a].kind == Kind::kConcat ? nodes_[a].a : a; }
+  Id tail(Id a) const { return nodes_[a].kind == Kind::kConcat ? nodes_[a].b : kEpsilon; }
+  void flatten(Kind kind, const std::vector<Id>& parts, std::vector<Id>* out) const;
+  void join_sets(std::vector<Id>* options);
+  void join_counters(std::vector<Id>* options);
+  void join_heads(std::vector<Id>* options);
+  void join_epsilon(std::vector<Id>* options);
+  Id derivative(Id a, Cp cp);
+  void collect_sets(Id a, std::vector<std::uint32_t>* out);
+  std::uint32_t node_cost(Id a, bool quoted);
+
+  std::vector<Node> nodes_;
+  std::vector<Id> children_;
+  std::unordered_multimap<std::uint64_t, Id> index_;
+  std::vector<CpSet> sets_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> set_index_;
+  std::vector<std::pair<std::uint32_t, Id>> memo_;  // by node: stamp, derivative
+  std::vector<std::uint32_t> seen_;                 // by node: stamp of collect_sets
+  std::uint32_t stamp_ = 0;
+  std::vector<std::uint32_t> cost_[2];
+  std::uint64_t fuel_ = 0, total_ = kNoMax;
+};
+
+// The automaton of one node, made as it is walked. All its states are live when the node holds no And or Not.
+class DerivativeAutomaton final : public CpAutomaton {
+ public:
+  DerivativeAutomaton(RegexStore store, RegexStore::Id root) : store_(std::move(store)), root_(root) {}
+  State start() const override { return root_; }
+  const Pieces& row(State state) override;
+  bool accepting(State state) override { return store_.nullable(state); }
+  std::uint32_t min_cost(State state, std::uint32_t, bool quoted) override { return store_.min_cost(state, quoted); }
+
+ private:
+  RegexStore store_;
+  RegexStore::Id root_;
+  std::unordered_map<State, Pieces> rows_;
+};
+
+}  // namespace ag::regular

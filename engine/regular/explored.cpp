@@ -1,0 +1,226 @@
+#include "regular/explored.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+
+namespace ag::regular {
+
+std::unique_ptr<ExploredDfa> ExploredDfa::explore(CpAutomaton& source, std::size_t max_states) {
+  auto out = std::unique_ptr<ExploredDfa>(new ExploredDfa);
+  if (source.start() == kDead) return nullptr;
+  std::unordered_map<State, State> number{{source.start(), 1}};
+  std::vector<State> order{kDead, source.start()};
+  out->states_.resize(1);
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    Place place;
+    place.accepting = source.accepting(order[i]);
+    place.row = source.row(order[i]);
+    for (Piece& piece : place.row) {
+      const auto [it, fresh] = number.try_emplace(piece.to, static_cast<State>(order.size()));
+      if (fresh) order.push_back(piece.to);
+      piece.to = it->second;
+    }
+    if (order.size() > max_states + 1)
+      throw GrammarError("the string's keywords together need more than " + std::to_string(max_states) + " states", "",
+                         "pattern", "Simplify the pattern, or lower its repetition bounds.");
+    out->states_.push_back(std::move(place));
+  }
+  out->start_ = 1;
+  out->prune();
+  if (out->start_ == kDead) return nullptr;
+  return out;
+}
+
+// Keeps what reaches an accepting state.
+void ExploredDfa::prune() {
+  std::vector<std::vector<State>> before(states_.size());
+  std::vector<bool> live(states_.size(), false);
+  std::vector<State> todo;
+  for (State s = 1; s < states_.size(); ++s) {
+    for (const Piece& piece : states_[s].row) before[piece.to].push_back(s);
+    if (states_[s].accepting) {
+      live[s] = true;
+      todo.push_back(s);
+    }
+  }
+  while (!todo.empty()) {
+    const State s = todo.back();
+    todo.pop_back();
+    for (const State p : before[s])
+      if (!live[p]) {
+        live[p] = true;
+        todo.push_back(p);
+      }
+  }
+  std::vector<State> number(states_.size(), kDead);
+  std::vector<Place> kept(1);
+  for (State s = 1; s < states_.size(); ++s)
+    if (live[s]) {
+      number[s] = static_cast<State>(kept.size());
+      kept.push_back(std::move(states_[s]));
+    }
+  for (Place& place : kept) {
+    Pieces row;
+    for (const Piece& piece : place.row) append_piece(&row, piece.lo, piece.hi, number[piece.to]);
+    place.row = std::move(row);
+  }
+  start_ = number[start_];
+  states_ = std::move(kept);
+}
+
+const std::vector<std::uint32_t>& ExploredDfa::costs(bool quoted) {
+  std::vector<std::uint32_t>& cost = cost_[quoted];
+  if (!cost.empty()) return cost;
+  cost.assign(states_.size(), kNoRest);
+  std::vector<std::vector<std::pair<State, std::uint32_t>>> before(states_.size());
+  using Item = std::pair<std::uint32_t, State>;
+  std::priority_queue<Item, std::vector<Item>, std::greater<>> queue;
+  for (State s = 1; s < states_.size(); ++s) {
+    for (const Piece& p : states_[s].row)
+      before[p.to].push_back({s, cost_of(cheapest(p.lo, p.hi, quoted), quoted)});
+    if (!states_[s].accepting) continue;
+    cost[s] = 0;
+    queue.push({0, s});
+  }
+  while (!queue.empty()) {
+    const auto [c, s] = queue.top();
+    queue.pop();
+    if (c > cost[s]) continue;
+    for (const auto& [p, step] : before[s]) {
+      if (add_rest(c, step) >= cost[p]) continue;
+      cost[p] = add_rest(c, step);
+      queue.push({cost[p], p});
+    }
+  }
+  return cost;
+}
+
+std::uint32_t ExploredDfa::min_cost(State state, std::uint32_t, bool quoted) { return costs(quoted)[state]; }
+
+bool ExploredDfa::free_length(bool quoted) {
+  bool start_again = false;  // whether the start is met again after a character
+  for (State s = 1; s < states_.size(); ++s)
+    for (const Piece& piece : states_[s].row) start_again |= piece.to == start_;
+  for (State s = 1; s < states_.size(); ++s) {
+    if (!states_[s].accepting && (s != start_ || start_again)) return false;
+    const Pieces& row = states_[s].row;
+    if (std::none_of(row.begin(), row.end(), [&](const Piece& p) {
+          return cost_of(cheapest(p.lo, p.hi, quoted), quoted) == 1;
+        }))
+      return false;
+  }
+  return true;
+}
+
+bool ExploredDfa::endless() const {
+  // Where every state goes on, every state reaches a cycle.
+  return std::none_of(states_.begin() + 1, states_.end(), [](const Place& place) { return place.row.empty(); });
+}
+
+BoundedDfa::BoundedDfa(std::unique_ptr<ExploredDfa> base, std::uint64_t min, std::uint64_t max)
+    : base_(std::move(base)), min_(min), max_(max) {
+  measure();
+  start_ = intern(base_->start(), 0);
+}
+
+void BoundedDfa::measure() {
+  const std::size_t n = base_->size(), words = n / 64 + 1;
+  Bits row(words, 0);
+  for (State s = 1; s < n; ++s)
+    if (base_->accepting(s)) row[s / 64] |= std::uint64_t{1} << s % 64;
+  std::map<Bits, std::uint64_t> known;
+  std::uint64_t work = 0;
+  for (;;) {
+    const auto [it, fresh] = known.try_emplace(row, lengths_.size());
+    if (!fresh) {
+      transient_ = it->second;
+      period_ = lengths_.size() - it->second;
+      return;
+    }
+    lengths_.push_back(row);
+    Bits next(words, 0);
+    for (State s = 1; s < n; ++s)
+      for (const Piece& piece : base_->row(s)) {
+        ++work;
+        if (row[piece.to / 64] >> piece.to % 64 & 1) {
+          next[s / 64] |= std::uint64_t{1} << s % 64;
+          break;
+        }
+      }
+    row = std::move(next);
+    if (work > 50'000'000)
+      throw GrammarError("the lengths of the pattern's strings are too irregular to bound", "", "maxLength",
+                         "Put the bounds into the pattern.");
+  }
+}
+
+bool BoundedDfa::completes(State base, std::uint64_t length) const {
+  const std::uint64_t l = length < lengths_.size() ? length : transient_ + (length - transient_) % period_;
+  return lengths_[l][base / 64] >> base % 64 & 1;
+}
+
+bool BoundedDfa::live(State base, std::uint64_t count) const {
+  if (base == kDead || count > max_) return false;
+  const std::uint64_t from = count < min_ ? min_ - count : 0;
+  std::uint64_t to = std::max<std::uint64_t>(from, transient_) + period_;
+  if (max_ != kNoMax) to = std::min(to, max_ - count);
+  for (std::uint64_t l = from; l <= to; ++l)
+    if (completes(base, l)) return true;
+  return false;
+}
+
+CpAutomaton::State BoundedDfa::intern(State base, std::uint64_t count) {
+  if (max_ == kNoMax) count = std::min(count, min_);
+  if (!live(base, count)) return kDead;
+  const std::uint64_t key = count << 20 ^ base;
+  const auto [it, fresh] = index_.try_emplace(key, static_cast<State>(places_.size()));
+  if (fresh) places_.push_back({base, count, false, {}});
+  return it->second;
+}
+
+bool BoundedDfa::accepting(State state) {
+  const Place& p = places_[state];
+  return p.count >= min_ && base_->accepting(p.base);
+}
+
+const CpAutomaton::Pieces& BoundedDfa::row(State state) {
+  if (places_[state].has_row) return places_[state].row;
+  const Place here = places_[state];
+  Pieces out;
+  for (const Piece& piece : base_->row(here.base)) append_piece(&out, piece.lo, piece.hi, intern(piece.to, here.count + 1));
+  places_[state].row = std::move(out);
+  places_[state].has_row = true;
+  return places_[state].row;
+}
+
+// By state: bytes of the cheapest completion with exactly `length` characters.
+const std::vector<std::uint32_t>& BoundedDfa::exact_costs(std::uint64_t length, bool quoted) {
+  auto& rows = exact_[quoted];
+  while (rows.size() <= length) {
+    std::vector<std::uint32_t> row(base_->size(), kNoRest);
+    for (State s = 1; s < row.size(); ++s) {
+      if (rows.empty()) {
+        if (base_->accepting(s)) row[s] = 0;
+        continue;
+      }
+      for (const Piece& p : base_->row(s))
+        row[s] = std::min(row[s], add_rest(rows.back()[p.to], cost_of(cheapest(p.lo, p.hi, quoted), quoted)));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows[length];
+}
+
+std::uint32_t BoundedDfa::min_cost(State state, std::uint32_t, bool quoted) {
+  const Place& here = places_[state];
+  const std::uint64_t from = here.count < min_ ? min_ - here.count : 0;
+  const std::uint64_t to = max_ == kNoMax ? kNoMax : max_ - here.count;
+  std::uint32_t best = kNoRest;
+  // A character costs a byte at least, so longer strings than `best` cannot be cheaper.
+  for (std::uint64_t l = from; l <= to && l < best; ++l)
+    if (completes(here.base, l)) best = std::min(best, exact_costs(l, quoted)[here.base]);
+  return best;
+}
+
+}  // namespace ag::regular
