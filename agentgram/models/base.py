@@ -53,7 +53,7 @@ class ModelRequest:
     """P: the tools of this user, narrowed; this is what the prompt shows."""
     settings: ModelSettings = ModelSettings()
     on_denied: OnDenied = "tell"
-    rule_for: Callable[[str], str] = lambda name: ""
+    rule_for: Callable[[str], str] = lambda _name: ""
     """Names the rule by which a tool (or its arguments) is denied; for :class:`agentgram.events.CallDenied`."""
     step: int = 1
 

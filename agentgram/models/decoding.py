@@ -1,0 +1,369 @@
+"""The decode loop: what is declared is sampled from, what is permitted is appended.
+
+Two grammars run side by side where they differ (``policy``: refuse, do not steer). *Declared* (S) holds every tool, so
+that a wish for a denied one shows itself; *permitted* (P) is narrowed to the user. A token is sampled under S and
+appended only when P accepts it. One that S allows and P does not is a *denied intent*: it is not appended, the tool's
+name is read off by continuing under S on the side, and the turn ends with one ``CallDenied``.
+
+Nothing here knows a format, a tokenizer or torch: a :class:`Backend` gives logits for a context, the format gives
+grammars and a parser, the engine gives matchers.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgram.engine import allocate_mask, apply_mask
+from agentgram.errors import ContextOverflow, ModelError
+from agentgram.events import ArgumentsDelta, CallDenied, StepEnd, ToolCallStart
+from agentgram.messages import Message
+from agentgram.models.base import ModelEvent, ModelRequest, ModelSettings
+
+if TYPE_CHECKING:
+    from agentgram.engine import Engine, Grammar, Matcher, Vocabulary
+    from agentgram.formats import Format
+    from agentgram.formats.parsing import Parser
+    from agentgram.formats.request import Prompt, Request
+
+NAMING_TOKENS = 256
+"""How far the loop follows a denied intent, in tokens, to learn the tool's name (names have at most 128 bytes)."""
+GRAMMARS_KEPT = 64
+"""How many compiled grammars a decoder keeps for requests that come again."""
+
+
+class Backend(Protocol):
+    """A language model reduced to what decoding needs; called from one thread only."""
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Makes the context exactly these tokens, reusing what it shares with the one before."""
+        ...
+
+    def append(self, tokens: Sequence[int]) -> None:
+        """Adds tokens to the context. They are computed with the next :meth:`logits`, in one forward pass."""
+        ...
+
+    def truncate(self, length: int) -> None:
+        """Shortens the context to its first ``length`` tokens."""
+        ...
+
+    def logits(self) -> NDArray[np.float32]:
+        """Scores of the token that follows the context, of shape [vocabulary]; the caller may write to it."""
+        ...
+
+
+def sample(logits: NDArray[np.float32], settings: ModelSettings, random: np.random.Generator) -> int:
+    """Draws a token id from scores in which banned tokens are ``-inf``.
+
+    Args:
+        logits: Scores, of shape [vocabulary].
+        settings: Temperature 0 takes the likeliest; above it, the nucleus of ``top_p`` is drawn from
+            (Holtzman et al., "The Curious Case of Neural Text Degeneration", section 3).
+        random: The generator to draw with.
+
+    Raises:
+        ModelError: No token is left, or the scores are not numbers.
+    """
+    best = int(np.argmax(logits))
+    top = logits[best]
+    if not np.isfinite(top):
+        raise ModelError(
+            f"the scores of the next token have {top} as their largest value, so none can be chosen. The weights or "
+            "the number type overflow: try dtype='float32'."
+        )
+    if settings.temperature == 0:
+        return best
+    weights = np.exp((logits.astype(np.float64) - top) / settings.temperature)
+    if settings.top_p < 1:
+        order = np.argsort(-weights, kind="stable")
+        mass = np.cumsum(weights[order])
+        kept = order[: int(np.searchsorted(mass, settings.top_p * mass[-1])) + 1]
+        return int(kept[_draw(weights[kept], random)])
+    return _draw(weights, random)
+
+
+def _draw(weights: NDArray[np.float64], random: np.random.Generator) -> int:
+    mass = np.cumsum(weights)
+    index = int(np.searchsorted(mass, random.random() * mass[-1], side="right"))
+    # Rounding can put the draw at the very end, where a banned token may lie: step back to the last with weight.
+    return min(index, int(np.flatnonzero(weights)[-1]))
+
+
+class Decoder:
+    """Decodes turns of one format with one vocabulary; keeps the grammars that it compiled.
+
+    Single-threaded: a model calls it from its forward thread only.
+    """
+
+    def __init__(self, engine: Engine, format: Format, *, context: int | None = None) -> None:
+        """Args:
+        engine: Compiles the grammars; its vocabulary is the model's.
+        format: The model's response format.
+        context: Tokens that the model can attend to, prompt and reply together; None for no bound.
+        """
+        self.engine = engine
+        self.format = format
+        self.context = context
+        self._grammars: OrderedDict[Hashable, Grammar] = OrderedDict()
+
+    def decode(
+        self, backend: Backend, request: ModelRequest, prompt: Prompt, cancelled: Callable[[], bool] = lambda: False
+    ) -> Iterator[ModelEvent]:
+        """Writes one turn.
+
+        Args:
+            backend: The model; its context is replaced.
+            request: The turn.
+            prompt: The rendered prompt of ``request.permitted``.
+            cancelled: Asked before each token; once true, the turn ends with ``finish="cancelled"``.
+
+        Raises:
+            ContextOverflow: The prompt leaves no room for the shortest legal reply.
+            ModelError: ``max_tokens`` is too small for the shortest legal reply, or the model gave no usable scores.
+            GrammarError: The tools or the output type cannot be compiled.
+        """
+        steer = request.on_denied == "steer" or _same_turn(request.declared, request.permitted)
+        declared = None if steer else self.grammar(request.declared)
+        turn = _Turn(self, backend, request, prompt, declared)
+        turn.check_room()
+        backend.prefill(prompt.tokens or ())
+        return turn.run(cancelled)
+
+    def grammar(self, request: Request) -> Grammar:
+        """The compiled grammar of a turn.
+
+        Raises:
+            GrammarError: The tools or the output type cannot be compiled.
+        """
+        spec = self.format.grammar(request, special=self.engine.vocab.special)
+        grammar = self._grammars.get(spec)
+        if grammar is None:
+            grammar = self._grammars[spec] = self.engine.compile(spec)
+            if len(self._grammars) > GRAMMARS_KEPT:
+                self._grammars.popitem(last=False)
+        self._grammars.move_to_end(spec)
+        return grammar
+
+
+def _same_turn(a: Request, b: Request) -> bool:
+    return a is b or (
+        a.tools == b.tools
+        and a.tool_choice == b.tool_choice
+        and a.parallel == b.parallel
+        and a.output_schema == b.output_schema
+        and a.reasoning == b.reasoning
+    )
+
+
+def _generator(request: ModelRequest) -> np.random.Generator:
+    seed = request.settings.seed
+    # The step is part of the seed, so that the turns of one run do not repeat each other's draws.
+    return np.random.default_rng() if seed is None else np.random.default_rng([abs(seed), seed < 0, request.step])
+
+
+class _Turn:
+    """One turn being written: P gates every append, S (where it differs) is what is sampled under."""
+
+    def __init__(
+        self, decoder: Decoder, backend: Backend, request: ModelRequest, prompt: Prompt, declared: Grammar | None
+    ) -> None:
+        self.format = decoder.format
+        self.vocabulary = decoder.engine.vocab
+        self.backend = backend
+        self.request = request
+        self.prefill = prompt.prefill.encode()
+        self.start = len(prompt.tokens or ())
+        self.context = decoder.context
+        self.permitted = decoder.grammar(request.permitted).matcher()
+        self.declared = declared.matcher() if declared is not None else None
+        self.parser = self._parser(request.permitted)
+        self.mask = allocate_mask(1, self.vocabulary.size)
+        self.ends = _ends_mask(self.vocabulary)
+        self.random = _generator(request)
+        self.tokens: list[int] = []
+        self.sampled = 0
+        self.forced = 0
+        self.budget = request.settings.max_tokens
+        if self.context is not None:
+            self.budget = min(self.budget, self.context - self.start)
+
+    def check_room(self) -> None:
+        """Refuses a turn that could not be ended legally; raises as :meth:`Decoder.decode` says."""
+        shortest = max(1, len(self.permitted.shortest_end_tokens()))
+        if self.context is not None and self.start + shortest > self.context:
+            raise ContextOverflow(
+                f"the prompt has {self.start} tokens and the shortest reply {shortest}, but the model's context holds "
+                f"{self.context}. Drop old messages, shorten tool descriptions, or offer fewer tools."
+            )
+        if shortest > self.budget:
+            raise ModelError(
+                f"max_tokens is {self.request.settings.max_tokens}, but the shortest reply that these tools and this "
+                f"output type allow has {shortest} tokens. Raise ModelSettings.max_tokens."
+            )
+
+    def run(self, cancelled: Callable[[], bool]) -> Iterator[ModelEvent]:
+        """The loop: forced tokens, else one that the model chooses; gate, append, parse."""
+        while not cancelled():
+            sampler = self.declared or self.permitted
+            tokens = self._forced(sampler)
+            chosen = not tokens
+            if chosen:
+                tokens = [self._choose()]
+            legal = self.permitted.validate(tokens)
+            if legal == 0:
+                yield from self._deny(tokens[0])
+                return
+            if not self._accept(tokens[:legal]):
+                yield from self._close()
+                return
+            self.sampled += legal if chosen else 0
+            if self.permitted.ended:
+                yield from self._end("stop")
+                return
+            self.forced += 0 if chosen else legal
+            yield from self._append(tokens[:legal])
+            if len(self.tokens) >= self.budget:
+                yield from self._end("length")
+                return
+        yield from self._withdraw("cancelled")
+
+    def _forced(self, matcher: Matcher) -> list[int]:
+        """Tokens that the grammar leaves no choice about; none where the model has to be asked."""
+        tokens = matcher.forced_tokens()
+        if not tokens:
+            matcher.fill_mask(self.mask)
+            row = self.mask[0]
+            if not np.any(row & ~self.ends):
+                return list(self.vocabulary.end[:1])  # whichever end token: the turn is over
+            only = _only_token(row)
+            tokens = [] if only is None else [only]
+        return tokens
+
+    def _choose(self) -> int:
+        """The model's choice under the mask that :meth:`_forced` left."""
+        logits = self.backend.logits()
+        apply_mask(logits[None], self.mask)
+        return sample(logits, self.request.settings, self.random)
+
+    def _accept(self, tokens: Sequence[int]) -> bool:
+        """Moves the matchers over tokens that P allows; False, and nothing moves, where no legal end would fit then."""
+        for token in tokens:
+            _must(self.permitted.accept(token), self, token)
+        rest = [] if self.permitted.ended else self.permitted.shortest_end_tokens()
+        if len(self.tokens) + len(tokens) + len(rest) > self.budget:
+            self.permitted.rollback(len(tokens))
+            return False
+        if self.declared is not None:
+            for token in tokens:
+                _must(self.declared.accept(token), self, token)
+        return True
+
+    def _append(self, tokens: Sequence[int]) -> Iterator[ModelEvent]:
+        self.backend.append(tokens)
+        for token in tokens:
+            self.tokens.append(token)
+            yield from self.parser.feed_token(token)
+
+    def _close(self) -> Iterator[ModelEvent]:
+        """The budget is used up but for the shortest legal end: writes that."""
+        tokens = self.permitted.shortest_end_tokens()
+        for token in tokens:
+            _must(self.permitted.accept(token), self, token)
+        self.forced += len(tokens)
+        yield from self._append(tokens)
+        yield from self._end("length")
+
+    def _end(self, finish: str) -> Iterator[ModelEvent]:
+        yield from self.parser.finish()
+        yield self._step_end(self.parser.close(), finish)
+
+    def _withdraw(self, finish: str) -> Iterator[ModelEvent]:
+        """Ends the turn before an unfinished call: rolls back to where its trigger began."""
+        settled = self.parser.commit_offset
+        text = self.prefill + b"".join(map(self.vocabulary.token_bytes, self.tokens))
+        kept, length = 0, len(self.prefill)
+        for token in self.tokens:
+            length += len(self.vocabulary.token_bytes(token))
+            if length > settled:
+                break
+            kept += 1
+        self.backend.truncate(self.start + kept)
+        parser = self.format.parser(self.request.permitted, self.vocabulary)
+        parser.feed_bytes(text[:settled])
+        yield self._step_end(parser.close(), finish)
+
+    def _step_end(self, message: Message, finish: str) -> StepEnd:
+        return StepEnd(
+            step=self.request.step,
+            message=message,
+            sampled_tokens=self.sampled,
+            forced_tokens=self.forced,
+            finish=finish,
+        )
+
+    def _deny(self, token: int) -> Iterator[ModelEvent]:
+        """S allows this token and P does not: the intent is reported, and nothing of it stays."""
+        tool, path = self._intent(token)
+        yield CallDenied(tool=tool, path=path, rule=self.request.rule_for(tool))
+        yield from self._withdraw("denied")
+
+    def _intent(self, token: int) -> tuple[str, tuple[str | int, ...]]:
+        """Which tool was meant, and where in its arguments P parted from S: follows S on the side until it shows."""
+        matcher = self.declared
+        assert matcher is not None, "one grammar cannot disagree with itself"
+        parser = self._parser(self.request.declared)
+        for committed in self.tokens:
+            parser.feed_token(committed)
+        path: tuple[str | int, ...] = ()
+        for _ in range(NAMING_TOKENS):
+            _must(matcher.accept(token), self, token)
+            for event in () if matcher.ended else parser.feed_token(token):
+                if isinstance(event, ToolCallStart) and self.request.permitted.tool(event.name) is None:
+                    return event.name, ()
+                if isinstance(event, ArgumentsDelta):
+                    path = event.path
+            call = parser.open_call
+            if call is not None and call.name:
+                return call.name, path
+            if matcher.ended:
+                break
+            self.backend.append([token])
+            self.sampled += 1
+            token = (self._forced(matcher) or [self._choose()])[0]
+        return "", ()
+
+    def _parser(self, request: Request) -> Parser:
+        parser = self.format.parser(request, self.vocabulary)
+        if self.prefill:
+            parser.feed_bytes(self.prefill)
+        return parser
+
+
+def _ends_mask(vocabulary: Vocabulary) -> NDArray[np.int32]:
+    """A mask row that allows the end tokens only."""
+    row: NDArray[np.uint32] = np.zeros((vocabulary.size + 31) // 32, np.uint32)
+    for token in vocabulary.end:
+        row[token // 32] |= np.uint32(1 << (token % 32))
+    return row.view(np.int32)
+
+
+def _only_token(mask: NDArray[np.int32]) -> int | None:
+    """The one token that a mask row allows; None where it allows none or several."""
+    words = np.flatnonzero(mask)
+    if len(words) != 1:
+        return None
+    bits = int(mask[words[0]]) & 0xFFFFFFFF
+    return int(words[0]) * 32 + bits.bit_length() - 1 if bits & (bits - 1) == 0 else None
+
+
+def _must(accepted: bool, turn: _Turn, token: int) -> None:
+    """A matcher refused a token that its own mask, or its own forced run, allowed: never go on from there."""
+    if not accepted:
+        raise ModelError(
+            f"the grammar refused token {token} ({turn.vocabulary.token_bytes(token)!r}) that it had allowed, after "
+            f"{len(turn.tokens)} tokens. This is a bug in agentgram: please report it with the tools' schemas."
+        )

@@ -1,0 +1,234 @@
+"""The transformers model: its cache gives the scores of a fresh pass, its decoding gives valid turns."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import torch
+
+from agentgram.errors import ContextOverflow, ModelError
+from agentgram.events import StepEnd
+from agentgram.formats import Only, Request
+from agentgram.messages import ToolCall, ToolResultPart, assistant, tool_results, user
+from agentgram.models import ModelRequest, ModelSettings, TransformersModel
+from agentgram.models.transformers import CACHES, TorchBackend
+from agentgram.tools.definition import ToolDefinition
+from tests.models.tiny import tiny_model, tiny_tokenizer
+
+WIPE = ToolDefinition(
+    name="wipe",
+    description="Wipes.",
+    schema={
+        "type": "object",
+        "properties": {"order": {"type": "integer", "minimum": 0, "maximum": 99}},
+        "required": ["order"],
+        "additionalProperties": False,
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def llama() -> Any:
+    return tiny_model(300)
+
+
+@pytest.fixture(scope="module")
+def tiny() -> TransformersModel:
+    tokenizer = tiny_tokenizer()
+    return TransformersModel.wrap(tiny_model(len(tokenizer) + 7), tokenizer, format="smollm2", name="tiny")
+
+
+def fresh_scores(model: Any, tokens: list[int]) -> Any:
+    with torch.inference_mode():
+        return model(input_ids=torch.tensor([tokens])).logits[0, -1].numpy()
+
+
+ids = st.integers(0, 299)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("prefill"), st.lists(ids, min_size=1, max_size=120)),
+        st.tuples(st.just("again"), st.integers(1, 120)),  # a prompt that goes on from a part of this context
+        st.tuples(st.just("append"), st.lists(ids, min_size=1, max_size=4)),
+        st.tuples(st.just("truncate"), st.integers(1, 120)),
+        st.tuples(st.just("logits"), st.just(0)),
+    ),
+    max_size=16,
+)
+
+
+@given(st.lists(ids, min_size=1, max_size=120), steps)
+def test_scores_are_those_of_a_fresh_pass(llama: Any, first: list[int], plan: list[tuple[str, Any]]) -> None:
+    backend = TorchBackend(llama)
+    backend.prefill(first)
+    tokens = list(first)
+    for what, value in plan:
+        if what == "prefill":
+            tokens = list(value)
+            backend.prefill(tokens)
+        elif what == "again":
+            tokens = [*tokens[:value], 5, 6, 7]
+            backend.prefill(tokens)
+        elif what == "append":
+            tokens += value
+            backend.append(value)
+        elif what == "truncate" and value < len(tokens):
+            tokens = tokens[:value]
+            backend.truncate(value)
+        elif what == "logits":
+            np.testing.assert_allclose(backend.logits(), fresh_scores(llama, tokens), atol=1e-4)
+        assert backend.tokens == tokens
+    np.testing.assert_allclose(backend.logits(), fresh_scores(llama, tokens), atol=1e-4)
+
+
+def test_a_shared_prefix_is_computed_once(llama: Any) -> None:
+    backend = TorchBackend(llama)
+    prompt = list(range(100))
+    backend.prefill(prompt)
+    backend.logits()
+    assert backend.computed_tokens == 100
+    backend.append([7, 8, 9])
+    backend.logits()
+    assert (backend.computed_tokens, backend.passes) == (103, 2)
+    backend.prefill([*prompt, 7, 200, 201])
+    backend.logits()
+    assert backend.computed_tokens == 105
+    backend.prefill([*prompt, 7, 200, 201])
+    backend.logits()
+    assert backend.computed_tokens == 106, "of a context that is all there, the last token alone is computed again"
+
+
+def test_runs_that_take_turns_keep_their_caches(llama: Any) -> None:
+    backend = TorchBackend(llama)
+    contexts = [[run, *range(90)] for run in range(CACHES)]
+    for _ in range(3):
+        for context in contexts:
+            context.append(50)
+            backend.prefill(context)
+            backend.logits()
+    # Each context's first pass, then one token for each of two more turns.
+    assert backend.computed_tokens == sum(92 + 1 + 1 for _ in contexts)
+    for run in range(CACHES, 3 * CACHES):
+        backend.prefill([run, *range(90)])
+        backend.logits()
+    assert len(backend._contexts) == CACHES
+
+
+def test_a_system_prompt_shared_by_two_runs_is_copied_not_cut(llama: Any) -> None:
+    backend = TorchBackend(llama)
+    system = list(range(100, 200))
+    one, two = [*system, *range(80)], [*system, *range(200, 280)]
+    for tokens in (one, two):
+        backend.prefill(tokens)
+        backend.logits()
+    backend.prefill([*one, 3])
+    np.testing.assert_allclose(backend.logits(), fresh_scores(llama, [*one, 3]), atol=1e-4)
+    assert backend.computed_tokens == 180 + 80 + 1
+
+
+def test_a_failed_pass_leaves_no_half_cache(llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = TorchBackend(llama)
+    backend.prefill([1, 2, 3])
+    backend.logits()
+    backend.append([4])
+    last = llama.model.layers[-1]
+    with monkeypatch.context() as patch:
+        patch.setattr(last, "forward", lambda *a, **k: (_ for _ in ()).throw(MemoryError("no room")))
+        with pytest.raises(MemoryError):
+            backend.logits()
+    np.testing.assert_allclose(backend.logits(), fresh_scores(llama, [1, 2, 3, 4]), atol=1e-4)
+
+
+def test_a_source_that_is_no_model_is_named() -> None:
+    with pytest.raises(ModelError, match="could not load '/no/such/place'"):
+        TransformersModel("/no/such/place")
+    with pytest.raises(ModelError, match="no type named 'float31'"):
+        TransformersModel("/no/such/place", dtype="float31")
+
+
+async def run(model: TransformersModel, request: Request, **settings: Any) -> StepEnd:
+    turn = ModelRequest(declared=request, permitted=request, settings=ModelSettings(**settings))
+    events = [e async for e in model.stream(turn)]
+    assert [type(e) for e in events].count(StepEnd) == 1
+    end = events[-1]
+    assert isinstance(end, StepEnd)
+    return end
+
+
+async def test_noise_under_the_mask_is_a_valid_call(tiny: TransformersModel) -> None:
+    request = Request(messages=[user("go")], tools=[WIPE], tool_choice=Only("wipe"))
+    for seed in range(5):
+        end = await run(tiny, request, temperature=1.5, seed=seed, max_tokens=60)
+        (call,) = end.message.calls
+        assert call.name == "wipe"
+        assert 0 <= call.arguments["order"] <= 99
+        assert end.message.malformed == ()
+        assert end.sampled_tokens + end.forced_tokens <= 61
+        assert end.forced_tokens > 0
+
+
+async def test_a_seed_repeats_the_turn(tiny: TransformersModel) -> None:
+    request = Request(messages=[user("go")], tools=[WIPE])
+    first, second, third = [
+        await run(tiny, request, temperature=2.0, seed=seed, max_tokens=20) for seed in (11, 11, 12)
+    ]
+    assert first == second
+    assert first.message != third.message
+
+
+async def test_the_cache_serves_the_next_step(tiny: TransformersModel) -> None:
+    history = [user("Where is my order? " * 20)]
+    request = Request(messages=history, tools=[WIPE], tool_choice=Only("wipe"))
+    end = await run(tiny, request, max_tokens=60)
+    before = tiny.backend.computed_tokens
+    call = ToolCall(name="wipe", arguments=end.message.calls[0].arguments)
+    result = ToolResultPart(name="wipe", content="done")
+    later = Request(messages=[*history, assistant(calls=[call]), tool_results(result)], tools=[WIPE])
+    prompt = tiny.format.render(later, tiny.tokenizer)
+    assert prompt.tokens is not None
+    await run(tiny, later, max_tokens=1)
+    assert tiny.backend.computed_tokens - before < len(prompt.tokens) / 2
+
+
+async def test_a_prompt_that_does_not_fit_is_refused() -> None:
+    tokenizer = tiny_tokenizer()
+    model = TransformersModel.wrap(tiny_model(len(tokenizer), context=64), tokenizer, format="smollm2")
+    with pytest.raises(ContextOverflow, match="context holds 64"):
+        await run(model, Request(messages=[user("word " * 100)]))
+
+
+async def test_the_context_bounds_the_reply() -> None:
+    tokenizer = tiny_tokenizer()
+    model = TransformersModel.wrap(tiny_model(len(tokenizer), context=96), tokenizer, format="smollm2")
+    request = Request(messages=[user("go")])
+    prompt = model.format.render(request, tokenizer).tokens or ()
+    end = await run(model, request, temperature=1.0, seed=3, max_tokens=1000)
+    assert len(prompt) + end.sampled_tokens + end.forced_tokens <= 96
+
+
+async def test_closing_the_stream_frees_the_thread(tiny: TransformersModel) -> None:
+    request = Request(messages=[user("go")])
+    settings = ModelSettings(temperature=1.0, seed=1, max_tokens=1500)
+    stream = tiny.stream(ModelRequest(declared=request, permitted=request, settings=settings))
+    await anext(aiter(stream))
+    await stream.aclose()  # type: ignore[attr-defined]
+    passes = tiny.backend.passes
+    await run(tiny, request, max_tokens=1)
+    assert tiny.backend.passes - passes < 100
+
+
+async def test_two_turns_at_once_share_the_thread(tiny: TransformersModel) -> None:
+    requests = [Request(messages=[user(text)], tools=[WIPE], tool_choice="required") for text in ("a", "b", "c")]
+    alone = [await run(tiny, r, max_tokens=50) for r in requests]
+    together = await asyncio.gather(*(run(tiny, r, max_tokens=50) for r in requests))
+    assert list(together) == alone
+    assert sum(t.name.startswith("agentgram tiny") for t in threading.enumerate()) == 1
