@@ -228,15 +228,27 @@ Ending shortest_end(const Config& config) {
       continue;
     }
     auto range = item.terminal->range(item.state);
-    auto try_label = [&](std::uint32_t label) {
-      std::string bytes;
+    auto try_from = [&](std::uint32_t label, Terminal::State from, std::string bytes) {
       std::uint32_t state = 0;
       Payload payload;
-      if (!item.terminal->shortest_label(item.state, label, &bytes)) return;
+      std::string rest;
+      if (!item.terminal->shortest_label(from, label, &rest)) return false;
+      bytes += rest;
       const KeyByte* key = item.key;
       for (unsigned char c : bytes) key = arena.make<KeyByte>(key, key ? key->length + 1 : 1, c, false);
-      if (item.node->rule->on_label(item.to, item.payload, label, key, arena, &state, &payload)) {
-        consider(bytes, item.node, state, payload);
+      if (!item.node->rule->on_label(item.to, item.payload, label, key, arena, &state, &payload)) return false;
+      consider(bytes, item.node, state, payload);
+      return true;
+    };
+    auto try_label = [&](std::uint32_t label) {
+      if (try_from(label, item.state, {}) || !item.node->rule->tracks_keys()) return;
+      // The shortest key is there already: a few more letters make a new one.
+      for (std::size_t n = 1; n < 20'000; ++n) {
+        std::string letters;
+        for (std::size_t i = n; i > 0; i = (i - 1) / 26) letters += static_cast<char>('a' + (i - 1) % 26);
+        Terminal::State at = item.state;
+        for (unsigned char c : letters) at = at ? item.terminal->next(at, c) & Terminal::kStateMask : 0;
+        if (at && try_from(label, at, letters)) return;
       }
     };
     for (std::uint32_t label = range.lo; label < range.hi; ++label) try_label(label);

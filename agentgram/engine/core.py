@@ -1,0 +1,281 @@
+"""The engine's typed face: compile a specification, fill masks, follow a reply."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentgram.engine import _core
+from agentgram.engine.native import native_spec
+from agentgram.engine.spec import Spec
+from agentgram.engine.vocabulary import Vocabulary
+from agentgram.errors import GrammarError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_core.set_grammar_error(GrammarError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """What an engine may use."""
+
+    cache_bytes: int = 256 << 20
+    """Bound on everything that grammars share, in bytes; what is least recently used goes first."""
+    threads: int | None = None
+    """Threads for batches; None for one per core."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineStats:
+    """Counters of an engine since it was made."""
+
+    cache_bytes: int
+    """Bytes that shared parts hold now."""
+    entries: int
+    """Compiled schemas in the cache."""
+    terminals: int
+    """Terminals in the cache."""
+    perfect_hits: int
+    """Schemas that were found compiled."""
+    misses: int
+    """Schemas that had to be compiled."""
+    evictions: int
+    """Schemas that were dropped for want of room."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoverageRow:
+    """What became of one keyword of a schema."""
+
+    pointer: str
+    """JSON pointer (RFC 6901) to the keyword's schema."""
+    keyword: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoverageReport:
+    """What a grammar enforces of its schemas."""
+
+    enforced: tuple[CoverageRow, ...]
+    """Exactly."""
+    narrowed: tuple[CoverageRow, ...]
+    """More than asked: something valid is not generated."""
+    relaxed: tuple[CoverageRow, ...]
+    """Not by the grammar (only with ``unsupported="relax"``); to be validated afterwards."""
+    warnings: tuple[CoverageRow, ...]
+    """Keywords that look like a mistake."""
+
+
+def allocate_mask(batch: int, vocab_size: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """A mask, all zero: int32 of shape [batch, ceil(vocab_size / 32)]; bit ``id % 32`` of word ``id // 32`` set = allowed."""
+    import numpy as np
+
+    return np.zeros((batch, (vocab_size + 31) // 32), dtype=np.int32)
+
+
+def apply_mask(logits: Any, mask: Any) -> None:
+    """Sets the logits of tokens that are not allowed to minus infinity, in place.
+
+    Args:
+        logits: numpy array or torch tensor of shape [vocab] or [batch, vocab]; columns beyond the mask are banned too.
+        mask: What :func:`allocate_mask` made, one row for each row of logits.
+
+    Raises:
+        ValueError: The shapes do not fit.
+    """
+    import numpy as np
+
+    rows = mask if mask.ndim == 2 else mask[None]
+    allowed = np.unpackbits(np.ascontiguousarray(rows).view(np.uint8), axis=1, bitorder="little")
+    width = logits.shape[-1]
+    batch = 1 if logits.ndim == 1 else logits.shape[0]
+    if batch != rows.shape[0]:
+        raise ValueError(f"{batch} rows of logits, but {rows.shape[0]} rows of mask.")
+    banned = np.ones((batch, width), dtype=bool)
+    common = min(width, allowed.shape[1])
+    banned[:, :common] = allowed[:, :common] == 0
+    if logits.ndim == 1:
+        banned = banned[0]
+    if isinstance(logits, np.ndarray):
+        logits[banned] = -np.inf
+    else:
+        import torch
+
+        logits.masked_fill_(torch.from_numpy(banned).to(logits.device), float("-inf"))
+
+
+class Matcher:
+    """Follows one reply through a grammar. One thread at a time; forks are independent.
+
+    History counts successful calls of :meth:`accept` and :meth:`accept_bytes`: each is one step of :meth:`rollback`.
+    """
+
+    __slots__ = ("_native", "_vocab", "accept", "accept_bytes", "fill_mask", "reset", "rollback")
+
+    def __init__(self, native: _core.Matcher, vocab: Vocabulary) -> None:
+        self._native = native
+        self._vocab = vocab
+        # Bound once: a call then costs nothing beyond the native one.
+        self.fill_mask = native.fill_mask
+        self.accept = native.accept
+        self.accept_bytes = native.accept_bytes
+        self.rollback = native.rollback
+        self.reset = native.reset
+
+    def fork(self) -> Matcher:
+        """An independent matcher in the same state; O(1)."""
+        return Matcher(self._native.fork(), self._vocab)
+
+    @property
+    def can_end(self) -> bool:
+        """Whether an end token is allowed now."""
+        return self._native.can_end
+
+    @property
+    def ended(self) -> bool:
+        """Whether an end token was accepted."""
+        return self._native.ended
+
+    def forced_bytes(self) -> bytes:
+        """What every legal continuation begins with, at most 4,096 bytes."""
+        return self._native.forced_bytes()
+
+    def forced_tokens(self) -> list[int]:
+        """Tokens, as the tokenizer itself would write them, whose bytes are a prefix of :meth:`forced_bytes`; they end where
+        no token could run on beyond what is forced."""
+        return self._native.forced_tokens(self._vocab._tokenize)
+
+    def shortest_end(self) -> bytes:
+        """A shortest legal completion, as bytes; tokens that only an id can spell are left out (see
+        :meth:`shortest_end_tokens`)."""
+        return bytes(value for token, value in self._native.shortest_end() if not token)
+
+    def shortest_end_tokens(self) -> list[int]:
+        """A shortest legal completion, as tokens; the end token itself is not part of it."""
+        out: list[int] = []
+        run = bytearray()
+        for token, value in [*self._native.shortest_end(), (True, -1)]:
+            if not token:
+                run.append(value)
+                continue
+            if run:
+                out += self._vocab.encode(bytes(run))
+                run.clear()
+            if value >= 0:
+                out.append(value)
+        return out
+
+    def validate(self, tokens: Sequence[int]) -> int:
+        """How many of these tokens would be accepted one after another; the state stays as it is."""
+        return self._native.validate(list(tokens))
+
+    def fill_draft(self, mask: Any, tokens: Sequence[int], parents: Sequence[int]) -> None:
+        """Masks of a draft tree: row i is what may follow node i. Parent -1 is the current state; parents come before their
+        children. Rows at and under a refused node are zero.
+
+        Raises:
+            ValueError: The tree or the mask's shape is wrong.
+        """
+        self._native.fill_draft(mask, list(tokens), list(parents))
+
+
+class Grammar:
+    """A compiled specification: immutable, shareable between threads."""
+
+    __slots__ = ("_native", "_vocab")
+
+    def __init__(self, native: _core.Grammar, vocab: Vocabulary) -> None:
+        self._native = native
+        self._vocab = vocab
+
+    def matcher(self) -> Matcher:
+        """A matcher at the grammar's start."""
+        return Matcher(self._native.matcher(), self._vocab)
+
+    @property
+    def report(self) -> CoverageReport:
+        """What is enforced of the schemas in it."""
+        kinds = [tuple(CoverageRow(pointer=p, keyword=k, why=w) for p, k, w in rows) for rows in self._native.coverage()]
+        return CoverageReport(enforced=kinds[0], narrowed=kinds[1], relaxed=kinds[2], warnings=kinds[3])
+
+
+class Engine:
+    """Compiles specifications for one vocabulary, and shares what they have in common. Safe to use from several threads.
+
+    Args:
+        vocab: The model's vocabulary.
+        options: Memory and threads.
+    """
+
+    _shared: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictionary()
+    _shared_lock = threading.Lock()
+
+    def __init__(self, vocab: Vocabulary, options: EngineOptions | None = None) -> None:
+        self.vocab = vocab
+        self.options = options or EngineOptions()
+        self._native = _core.EngineCore.make(vocab._native, self.options.cache_bytes)
+        self._pool: ThreadPoolExecutor | None = None
+
+    @classmethod
+    def shared(cls, vocab: Vocabulary) -> Engine:
+        """The process's engine for this vocabulary; it lives as long as somebody holds it."""
+        with cls._shared_lock:
+            engine = cls._shared.get(vocab.fingerprint)
+            if engine is None:
+                engine = cls._shared[vocab.fingerprint] = cls(vocab)
+            return engine
+
+    def compile(self, spec: Spec, timeout: float | None = None) -> Grammar:
+        """Compiles a specification.
+
+        Args:
+            spec: What to generate.
+            timeout: Seconds to wait; None waits to the end.
+
+        Raises:
+            GrammarError: It cannot be enforced exactly, can never end, or took longer than ``timeout``.
+        """
+        handle = native_spec(spec)
+        if timeout is None:
+            return Grammar(self._native.compile(handle), self.vocab)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="agentgram-compile")
+        future: Future[_core.Grammar] = self._pool.submit(self._native.compile, handle)
+        try:
+            return Grammar(future.result(timeout), self.vocab)
+        except FutureTimeout:
+            raise GrammarError(
+                f"compiling took longer than {timeout} s", hint="Give it more time, or make the grammar smaller."
+            ) from None
+
+    def fill_masks(self, matchers: Sequence[Matcher], mask: Any, rows: Sequence[int] | None = None) -> None:
+        """Fills one row for each matcher; the GIL is released meanwhile.
+
+        Args:
+            matchers: Matchers of this engine's vocabulary.
+            mask: What :func:`allocate_mask` made.
+            rows: Which row each gets; None for 0, 1, 2, ...
+
+        Raises:
+            ValueError: The mask's shape or the number of rows is wrong.
+        """
+        _core.fill_masks([m._native for m in matchers], mask, list(rows if rows is not None else range(len(matchers))))
+
+    def stats(self) -> EngineStats:
+        """Counters and sizes."""
+        values = self._native.stats()
+        return EngineStats(**{name: values[name] for name in EngineStats.__dataclass_fields__})
+
+    def clear(self) -> None:
+        """Forgets everything that no grammar uses."""
+        self._native.clear()
+
+

@@ -1,0 +1,95 @@
+"""Specifications as handles of the native engine, made once for each specification object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from agentgram.engine import _core
+from agentgram.engine.spec import (
+    Choice,
+    Dispatch,
+    Ebnf,
+    JsonSchema,
+    Lit,
+    Opt,
+    Regex,
+    Rep,
+    Seq,
+    Spec,
+    Tag,
+    Tok,
+    Text,
+)
+from agentgram.errors import DefinitionError
+
+_HANDLE = "_native_handle"
+_WHITESPACE = {"compact": 0, "canonical": 1, "flexible": 2}
+
+
+def native_spec(spec: Spec) -> _core.Spec:
+    """The handle of a specification.
+
+    Raises:
+        DefinitionError: Something in it is not a specification node.
+    """
+    try:
+        return spec.__dict__[_HANDLE]  # type: ignore[no-any-return]
+    except (KeyError, AttributeError):
+        pass
+    make = _MAKERS.get(type(spec))
+    if make is None:
+        raise DefinitionError(
+            f"{spec!r} is not a grammar specification: use Lit, Tok, Text, Seq, Choice, Opt, Rep, Tag, Dispatch, Regex, "
+            "Ebnf or JsonSchema."
+        )
+    handle = make(spec)
+    spec.__dict__[_HANDLE] = handle
+    return handle
+
+
+def _mark(value: str | Tok) -> tuple[bool, str, int]:
+    if isinstance(value, Tok):
+        return (True, value.token, -1) if isinstance(value.token, str) else (True, "", value.token)
+    return (False, value, -1)
+
+
+def _dispatch(spec: Dispatch) -> _core.Spec:
+    return _core.Spec.dispatch(
+        [native_spec(t) for t in spec.tags],
+        [_mark(t) for t in spec.triggers],
+        [_mark(s) for s in spec.stops],
+        list(spec.excludes),
+        spec.at_least,
+        spec.at_most,
+        spec.stop_after_first,
+    )
+
+
+def _json_schema(spec: JsonSchema) -> _core.Spec:
+    for name, value, known in (
+        ("whitespace", spec.whitespace, _WHITESPACE),
+        ("property_order", spec.property_order, ("declared", "any")),
+        ("unsupported", spec.unsupported, ("error", "relax")),
+    ):
+        if value not in known:
+            raise DefinitionError(f"{name} is {value!r}: use one of {', '.join(map(repr, known))}.")
+    return _core.Spec.json_schema(
+        spec.schema, _WHITESPACE[spec.whitespace], spec.property_order == "any", spec.unsupported == "relax"
+    )
+
+
+_MAKERS: dict[type, Callable[[Any], _core.Spec]] = {
+    Lit: lambda s: _core.Spec.lit(s.text),
+    Tok: lambda s: _core.Spec.tok(_mark(s)),
+    Text: lambda s: _core.Spec.text(list(s.excludes)),
+    Seq: lambda s: _core.Spec.seq([native_spec(i) for i in s.items]),
+    Choice: lambda s: _core.Spec.choice([native_spec(o) for o in s.options]),
+    Opt: lambda s: _core.Spec.opt(native_spec(s.item)),
+    Rep: lambda s: _core.Spec.rep(native_spec(s.item), s.min, s.max, None if s.sep is None else native_spec(s.sep)),
+    Tag: lambda s: _core.Spec.tag(_mark(s.begin), native_spec(s.content), _mark(s.end)),
+    Dispatch: _dispatch,
+    Regex: lambda s: _core.Spec.regex(s.pattern),
+    Ebnf: lambda s: _core.Spec.ebnf(s.text),
+    JsonSchema: _json_schema,
+}
