@@ -1,0 +1,117 @@
+"""Tool calling whose calls are valid by construction.
+
+Everything that most programs need is here; the parts have their own doors: :mod:`agentgram.engine`,
+:mod:`agentgram.policy`, :mod:`agentgram.formats`, :mod:`agentgram.models`, :mod:`agentgram.events`,
+:mod:`agentgram.messages`, :mod:`agentgram.testing`.
+
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentgram.agent import Agent
+    from agentgram.errors import (
+        AgentgramError,
+        ContextOverflow,
+        DefinitionError,
+        GrammarError,
+        LimitExceeded,
+        ModelError,
+        PolicyError,
+        RunCancelled,
+        RunError,
+    )
+    from agentgram.executor import CallRecord
+    from agentgram.formats.request import Only
+    from agentgram.limits import Limits, Usage
+    from agentgram.messages import Message, ToolCall
+    from agentgram.models.base import ModelSettings
+    from agentgram.policy import Decision, Policy, Principal, allow, ask, deny
+    from agentgram.run import RunResult
+    from agentgram.streaming import RunStream, SyncRunStream
+    from agentgram.tools import ModelRetry, RunContext, Tool, ToolDefinition, ToolFailed, Toolset, bind, tool
+
+_HOMES = {
+    "agent": ("Agent",),
+    "errors": (
+        "AgentgramError",
+        "ContextOverflow",
+        "DefinitionError",
+        "GrammarError",
+        "LimitExceeded",
+        "ModelError",
+        "PolicyError",
+        "RunCancelled",
+        "RunError",
+    ),
+    "executor": ("CallRecord",),
+    "formats.request": ("Only",),
+    "limits": ("Limits", "Usage"),
+    "messages": ("Message", "ToolCall"),
+    "models.base": ("ModelSettings",),
+    "policy": ("Decision", "Policy", "Principal", "allow", "ask", "deny"),
+    "run": ("RunResult",),
+    "streaming": ("RunStream", "SyncRunStream"),
+    "tools": ("ModelRetry", "RunContext", "Tool", "ToolDefinition", "ToolFailed", "Toolset", "bind", "tool"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__version__ = "0.1.0"
+__all__ = [
+    # what most programs begin with
+    "Agent",
+    "tool",
+    "Policy",
+    "Principal",
+    "allow",
+    "ask",
+    "deny",
+    # tools
+    "ModelRetry",
+    "RunContext",
+    "Tool",
+    "ToolDefinition",
+    "ToolFailed",
+    "Toolset",
+    "bind",
+    # policy
+    "Decision",
+    # runs
+    "CallRecord",
+    "Limits",
+    "Message",
+    "ModelSettings",
+    "Only",
+    "RunResult",
+    "RunStream",
+    "SyncRunStream",
+    "ToolCall",
+    "Usage",
+    # errors
+    "AgentgramError",
+    "ContextOverflow",
+    "DefinitionError",
+    "GrammarError",
+    "LimitExceeded",
+    "ModelError",
+    "PolicyError",
+    "RunCancelled",
+    "RunError",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"agentgram.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -115,6 +115,8 @@ class StepEnd:
     """Tokens that the model chose."""
     forced_tokens: int = 0
     """Tokens that the grammar left no choice about: appended without sampling."""
+    input_tokens: int = 0
+    """Tokens of the prompt; 0 where the model does not tell."""
     finish: str = "stop"
     """``stop``, ``length`` (closed by the shortest legal end), ``denied`` or ``cancelled``."""
 
@@ -127,6 +129,4 @@ class FinalOutput:
 
 
 ParserEvent: TypeAlias = TextDelta | ReasoningDelta | ToolCallStart | ArgumentsDelta | ToolCallEnd | MalformedCall
-Event: TypeAlias = (
-    ParserEvent | CallDenied | ApprovalNeeded | ToolProgress | ToolResult | StepEnd | FinalOutput
-)
+Event: TypeAlias = ParserEvent | CallDenied | ApprovalNeeded | ToolProgress | ToolResult | StepEnd | FinalOutput

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from agentgram.errors import DefinitionError
 
+Unsupported: TypeAlias = Literal["error", "relax"]
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}\Z")
 
 
@@ -18,7 +19,7 @@ class ToolDefinition:
 
     Raises:
         DefinitionError: The name is not ASCII letters, digits, ``_``, ``-`` and ``.`` (at most 128), or the schema
-            is not an object schema.
+            is not an object schema, or ``unsupported`` is another word.
     """
 
     name: str
@@ -29,6 +30,8 @@ class ToolDefinition:
     """JSON Schema of the arguments, an object."""
     tags: frozenset[str] = frozenset()
     """Words that policies select by; never shown to the model."""
+    unsupported: Unsupported = "error"
+    """Whether keywords that the grammar cannot enforce are refused or loosened."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.match(self.name):
@@ -41,3 +44,5 @@ class ToolDefinition:
             raise DefinitionError(
                 f"the arguments of tool {self.name!r} must be described by a schema of type 'object', not {kind!r}."
             )
+        if self.unsupported not in ("error", "relax"):
+            raise DefinitionError(f"tool {self.name!r} has unsupported={self.unsupported!r}: use 'error' or 'relax'.")

@@ -1,0 +1,286 @@
+"""The only place that calls a user's function: it decides again, validates, runs, and puts the result into words."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from agentgram.events import ApprovalNeeded, CallDenied, Event, ToolProgress, ToolResult
+from agentgram.messages import ToolCall, ToolResultPart
+from agentgram.policy import Decision, Policy, Principal
+from agentgram.tools import InvalidArguments, ModelRetry, RunContext, Tool, ToolFailed, Toolset
+
+CallStatus: TypeAlias = Literal["done", "retry", "failed", "unknown", "denied", "pending", "cancelled", "skipped"]
+"""``done``; ``retry``: wrong arguments, or the tool asked for another attempt; ``failed``: it could not answer;
+``unknown``: there is no such tool; ``denied``: the policy refused; ``pending``: a person decides; ``cancelled``: while it
+ran; ``skipped``: the run ended before."""
+
+_log = logging.getLogger("agentgram")
+_log.addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallRecord:
+    """A call that the model made, and what became of it."""
+
+    call: ToolCall
+    """The call as the model wrote it."""
+    status: CallStatus
+    value: Any = None
+    """What the function returned; None where it did not."""
+    content: str = ""
+    """The text that goes back to the model."""
+    exception: BaseException | None = field(default=None, compare=False)
+    """What the function raised, with its traceback; the model sees only ``content``."""
+    seconds: float = 0.0
+    """How long the function ran."""
+    rule: str = ""
+    """The policy's rule, where one refused the call or wants a person to decide."""
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.call.name
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments as JSON values."""
+        return self.call.arguments
+
+    @property
+    def id(self) -> str:
+        """The call's id."""
+        return self.call.id
+
+    @property
+    def error(self) -> bool:
+        """True when there is no result."""
+        return self.status != "done"
+
+    def to_part(self) -> ToolResultPart:
+        """The record as the model reads it."""
+        return ToolResultPart(name=self.name, content=self.content, call_id=self.id, error=self.error)
+
+
+def waiting(calls: Iterable[ToolCall]) -> list[CallRecord]:
+    """Records of calls that have not been made."""
+    return [CallRecord(call=call, status="skipped", content="Not run: the run was stopped.") for call in calls]
+
+
+def refusal(name: str, tools: Iterable[str]) -> str:
+    """What the model reads when a tool is not there, or is there and not for this user: the same words."""
+    known = ", ".join(tools)
+    missing = f"There is no tool named {name!r}." if name else "That call cannot be made."
+    return f"{missing} {f'The tools are: {known}.' if known else 'There are no tools.'}"
+
+
+def serialise(value: Any) -> str:
+    """A tool's result as the model reads it: a string as it is, anything else as the JSON that Pydantic writes.
+
+    Raises:
+        PydanticSerializationError: The value has no JSON.
+    """
+    return value if isinstance(value, str) else to_json(value, inf_nan_mode="null").decode()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Executor:
+    """Runs the calls of one turn."""
+
+    tools: Toolset
+    policy: Policy | None
+    user: Principal | None
+    emit: Callable[[Event], None]
+
+    def decide(self, tool: Tool[..., Any], arguments: dict[str, Any]) -> Decision:
+        """What the policy says of a call; everything is allowed where there is none."""
+        if self.policy is None or self.user is None:
+            return Decision(outcome="allowed", rule="", narrowed=tool.definition)
+        return self.policy.decide(self.user, tool, arguments)
+
+    async def run(self, records: list[CallRecord], context: RunContext[Any], retries: Mapping[str, int]) -> None:
+        """Runs calls side by side, and writes into ``records`` what became of each.
+
+        Nothing that a tool does is raised. When the run is cancelled, so are the tools; what had ended is recorded.
+
+        Args:
+            records: One per call, as :func:`waiting` makes them; replaced in place.
+            context: What tools are told of the run; each call gets a copy with its id.
+            retries: How often in a row each tool has asked for another attempt.
+        """
+
+        async def one(index: int) -> None:
+            call = records[index].call
+            mine = replace(context, call_id=call.id, retry=retries.get(call.name, 0), _cancelled=threading.Event())
+            records[index] = CallRecord(call=call, status="cancelled", content="Cancelled while it ran.")
+            try:
+                records[index] = await self._one(call, mine)
+            finally:
+                mine._cancelled.set()
+            self._report(records[index])
+
+        for group in self._groups([record.call for record in records]):
+            tasks = [asyncio.ensure_future(one(index)) for index in group]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _groups(self, calls: Sequence[ToolCall]) -> list[list[int]]:
+        """Places of calls that may run at the same time; a sequential tool is alone."""
+        groups: list[list[int]] = []
+        alone = True
+        for index, call in enumerate(calls):
+            tool = self.tools.get(call.name)
+            sequential = tool is not None and tool.sequential
+            if alone or sequential:
+                groups.append([])
+            groups[-1].append(index)
+            alone = sequential
+        return groups
+
+    def _report(self, record: CallRecord) -> None:
+        if record.status == "denied":
+            self.emit(CallDenied(tool=record.name, rule=record.rule))
+        elif record.status == "pending":
+            self.emit(ApprovalNeeded(call=record.call, rule=record.rule))
+        else:
+            self.emit(
+                ToolResult(
+                    call=record.call,
+                    value=record.content if record.error else record.value,
+                    content=record.content,
+                    error=record.error,
+                    seconds=record.seconds,
+                )
+            )
+
+    async def _one(self, call: ToolCall, context: RunContext[Any]) -> CallRecord:
+        tool = self.tools.get(call.name)
+        if tool is None:
+            return CallRecord(call=call, status="unknown", content=self._refusal(call.name))
+        decision = self.decide(tool, call.arguments)
+        if decision.denied:
+            return CallRecord(call=call, status="denied", content=self._refusal(call.name), rule=decision.rule)
+        try:
+            value = tool.parameters.read(call.arguments)
+        except InvalidArguments as error:
+            text = f"The arguments of {call.name} are not valid: {error}."
+            return CallRecord(call=call, status="retry", content=text, exception=error)
+        if decision.ask or tool.function is None:
+            # A tool without a function is answered by the caller, who is a person as far as the run can tell.
+            return CallRecord(call=call, status="pending", content="Waiting for a person.", rule=decision.rule)
+        return await self._call(tool, call, value, context)
+
+    def _refusal(self, name: str) -> str:
+        return refusal(name, [tool.name for tool in self.tools if not self.decide(tool, {}).denied])
+
+    async def _call(self, tool: Tool[..., Any], call: ToolCall, value: Any, context: RunContext[Any]) -> CallRecord:
+        start = time.perf_counter()
+
+        def record(status: CallStatus, content: str, **more: Any) -> CallRecord:
+            return CallRecord(call=call, status=status, content=content, seconds=time.perf_counter() - start, **more)
+
+        clock = asyncio.timeout(tool.timeout)
+        try:
+            async with clock:
+                args, kwargs = tool.parameters.arrange(value, context)
+                assert tool.function is not None
+                result = await self._result(tool.function, args, kwargs, call)
+            return record("done", serialise(result), value=result)
+        except ModelRetry as error:
+            return record("retry", str(error) or f"Call {tool.name} again, differently.", exception=error)
+        except ToolFailed as error:
+            return record("failed", str(error) or f"{tool.name} failed.", exception=error)
+        except TimeoutError as error:
+            if clock.expired():
+                return record("failed", f"{tool.name} took longer than {tool.timeout:g} seconds.", exception=error)
+            return record("failed", f"{tool.name} failed.", exception=_logged(tool, error))
+        except PydanticSerializationError as error:
+            return record(
+                "failed", f"{tool.name} gave a result that cannot be written.", exception=_logged(tool, error)
+            )
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return record("failed", f"{tool.name} failed.", exception=_logged(tool, error))
+        except Exception as error:  # whatever a tool raises: the model learns that it failed, the host learns why
+            return record("failed", f"{tool.name} failed.", exception=_logged(tool, error))
+
+    async def _result(
+        self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], call: ToolCall
+    ) -> Any:
+        if _is_async(function):
+            result = function(*args, **kwargs)
+        else:
+            result = await in_thread(function, *args, **kwargs)
+        if inspect.isasyncgen(result):
+            last: Any = None
+            first = True
+            async for item in result:
+                if not first:
+                    self.emit(ToolProgress(call_id=call.id, name=call.name, value=last))
+                last, first = item, False
+            return last
+        return await result if inspect.isawaitable(result) else result
+
+
+def _logged(tool: Tool[..., Any], error: BaseException) -> BaseException:
+    _log.warning("tool %s failed", tool.name, exc_info=error)
+    return error
+
+
+def _is_async(function: Any) -> bool:
+    call = inspect.unwrap(getattr(function, "func", function))
+    if not inspect.isroutine(call):
+        call = type(call).__call__
+    return inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call)
+
+
+async def in_thread(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Runs a function on a thread of its own and waits for what it returns or raises.
+
+    Not on a pool: a tool that hangs must neither take another's place nor keep the process from ending.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(result)
+        elif isinstance(error, Exception) and not isinstance(error, StopIteration):
+            done.set_exception(error)
+        else:
+            # StopIteration cannot pass through a future; SystemExit and the like would end more than the tool.
+            failure = RuntimeError(f"the function raised {type(error).__name__}")
+            failure.__cause__ = error
+            done.set_exception(failure)
+
+    def work() -> None:
+        result, error = None, None
+        try:
+            result = context.run(function, *args, **kwargs)
+        except BaseException as caught:  # raised where the result is waited for
+            error = caught
+        try:
+            loop.call_soon_threadsafe(settle, result, error)
+        except RuntimeError:
+            _log.debug("the run was over before %r returned", function)
+
+    threading.Thread(target=work, name=f"agentgram-{getattr(function, '__name__', 'tool')}", daemon=True).start()
+    return await done

@@ -1,0 +1,355 @@
+"""One run as a state machine: ask the model, run its calls, tell it the results, until there is an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, TypeAlias
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypeVar
+
+from agentgram.errors import LimitExceeded, ModelError, PolicyError, RunCancelled, RunError
+from agentgram.events import CallDenied, Event, FinalOutput, MalformedCall, StepEnd, ToolCallEnd
+from agentgram.executor import CallRecord, Executor, refusal, waiting
+from agentgram.formats.request import Only, Request, ToolChoice
+from agentgram.limits import Limits, Usage
+from agentgram.messages import Message, Part, ToolCall, ToolResultPart, system, tool_results, user
+from agentgram.models import guard
+from agentgram.models.base import Model, ModelRequest, ModelSettings, OnDenied
+from agentgram.policy import Policy, Principal
+from agentgram.tools import RunContext, ToolDefinition, Toolset
+from agentgram.tools.signature import describe
+
+Out = TypeVar("Out", default=str)
+Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str | None] | None] | None
+RunStatus: TypeAlias = Literal["done", "denied", "pending", "failed", "limit", "cancelled"]
+"""``done``: there is an answer; ``denied``: stopped at a denied call; ``pending``: waits for a person; the rest: the
+run failed, and the result is carried by the error."""
+
+ANSWER_RETRIES = 2
+"""How often a model may correct an answer that does not fit the output type (it cannot happen under a grammar)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult(Generic[Out]):
+    """What a run did, and its answer."""
+
+    output: Out
+    """The answer, of the agent's output type; None unless ``status`` is ``done``."""
+    status: RunStatus
+    calls: tuple[CallRecord, ...] = ()
+    """The calls that were made, in order, with what became of each; refused and pending ones are not among them."""
+    denied: tuple[CallDenied, ...] = ()
+    """What the model wanted and the policy does not allow; none of it ran."""
+    pending: tuple[CallRecord, ...] = ()
+    """Calls that wait for a person."""
+    messages: tuple[Message, ...] = ()
+    """The whole conversation, without instructions; give it to the next run to go on."""
+    new_messages: tuple[Message, ...] = ()
+    """The part of it that this run added, the prompt included."""
+    usage: Usage = field(default_factory=Usage)
+    run_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What an agent asks of one run."""
+
+    model: Model
+    tools: Toolset
+    policy: Policy | None
+    principal: Principal | None
+    deps: Any
+    instructions: Instructions
+    answer: TypeAdapter[Any] | None
+    """Reads a typed answer; None for text."""
+    answer_schema: dict[str, Any] | None
+    on_denied: OnDenied
+    tool_choice: ToolChoice
+    parallel: bool
+    settings: ModelSettings
+    limits: Limits
+    history: Sequence[Message]
+    prompt: Sequence[Message]
+
+
+class Run(Generic[Out]):
+    """One run. Used once, by one task."""
+
+    def __init__(self, task: Task, emit: Callable[[Event], None]) -> None:
+        """Args:
+        task: What to do.
+        emit: Told every event as it happens; must not block.
+
+        Raises:
+            PolicyError: There is a policy and no user.
+        """
+        if task.policy is not None and task.principal is None:
+            raise PolicyError("the agent has a policy, so each run needs user=Principal('id', roles=...).")
+        if task.principal is not None and not isinstance(task.principal, Principal):
+            raise PolicyError(f"user is {task.principal!r}: pass Principal('id', roles=...).")
+        self.task = task
+        self.id = uuid.uuid4().hex
+        self._emit = emit
+        self._executor = Executor(tools=task.tools, policy=task.policy, user=task.principal, emit=emit)
+        self._messages: list[Message] = [*task.history, *task.prompt]
+        self._calls: list[CallRecord] = []
+        self._denied: list[CallDenied] = []
+        self._pending: list[CallRecord] = []
+        self._retries: dict[str, int] = {}
+        self._answer_retries = 0
+        self._named = sum(len(message.calls) for message in self._messages)
+        self._satisfied = False
+        self._usage = Usage()
+        self._output: Any = None
+        self._status: RunStatus | None = None
+
+    async def execute(self) -> RunResult[Out]:
+        """Runs to the end.
+
+        Raises:
+            RunError: The run failed or reached a limit; the error carries what was done.
+            PolicyError: The policy leaves nothing of what ``tool_choice`` asks for.
+        """
+        clock = asyncio.timeout(self.task.limits.seconds)
+        try:
+            async with clock:
+                while self._status is None:
+                    await self._step()
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            raise LimitExceeded(
+                f"the run took longer than {self.task.limits.seconds:g} seconds. Raise Limits(seconds=...).",
+                run=self.result("limit"),
+            ) from None
+        except RunError as error:
+            if error.run is None:
+                error.run = self.result("limit" if isinstance(error, LimitExceeded) else "failed")
+            raise
+        return self.result(self._status)
+
+    def result(self, status: RunStatus) -> RunResult[Out]:
+        """What has been done so far, as a result of this status."""
+        return RunResult(
+            output=self._output,
+            status=status,
+            calls=tuple(self._calls),
+            denied=tuple(self._denied),
+            pending=tuple(self._pending),
+            messages=tuple(self._messages),
+            new_messages=tuple(self._messages[len(self.task.history) :]),
+            usage=self._usage,
+            run_id=self.id,
+        )
+
+    # ---- one step ----
+
+    async def _step(self) -> None:
+        self.task.limits.before_step(self._usage)
+        request = await self._request()
+        end, wanted = await self._turn(request)
+        if end.message.parts:
+            self._messages.append(end.message)
+        self.task.limits.after_step(self._usage)
+        if end.finish == "cancelled":
+            raise RunCancelled("the model was cancelled. Give the run's messages to another run to go on.")
+        if wanted and self.task.on_denied == "stop":
+            self._conclude(end.message, waiting(end.message.calls), [])
+            self._status = "denied"
+        elif end.message.calls or wanted or end.message.malformed:
+            visible = [definition.name for definition in request.permitted.tools]
+            await self._act(end.message, [_refused(event, visible) for event in wanted])
+        else:
+            self._finish(end.message)
+
+    async def _request(self) -> ModelRequest:
+        task = self.task
+        declared = [tool.definition for tool in task.tools]
+        permitted = declared
+        if task.policy is not None and task.principal is not None:
+            permitted = task.policy.tools_for(task.principal, declared)
+        choice: ToolChoice = "auto" if self._satisfied and task.tool_choice != "none" else task.tool_choice
+        self._check_choice(choice, declared, permitted)
+        messages = tuple(self._messages)
+        if instructions := await self._instructions():
+            messages = (system(instructions), *messages)
+
+        def request(tools: Sequence[ToolDefinition]) -> Request:
+            return Request(
+                messages=messages,
+                tools=tools,
+                tool_choice=choice,
+                parallel=task.parallel,
+                output_schema=task.answer_schema,
+            )
+
+        shown = request(permitted)
+        return ModelRequest(
+            declared=shown if permitted == declared else request(declared),
+            permitted=shown,
+            settings=task.settings,
+            on_denied=task.on_denied,
+            rule_for=self._rule,
+            step=self._usage.steps + 1,
+        )
+
+    def _check_choice(
+        self, choice: ToolChoice, declared: Sequence[ToolDefinition], permitted: Sequence[ToolDefinition]
+    ) -> None:
+        # Where a tool is missing for everybody, Request says so; here it is the policy that took it away.
+        if choice == "required" and declared and not permitted:
+            raise PolicyError(
+                f"tool_choice is 'required', but the policy leaves {self.task.principal} none of the agent's tools. "
+                "Allow one, or use tool_choice='auto'."
+            )
+        names = {definition.name for definition in permitted}
+        if isinstance(choice, Only) and choice.name in self.task.tools and choice.name not in names:
+            raise PolicyError(
+                f"tool_choice names {choice.name!r}, which the policy denies to {self.task.principal}: "
+                f"{self._rule(choice.name)}."
+            )
+
+    def _rule(self, name: str) -> str:
+        tool = self.task.tools.get(name)
+        return self._executor.decide(tool, {}).rule if tool is not None else ""
+
+    async def _instructions(self) -> str | None:
+        instructions = self.task.instructions
+        if instructions is None or isinstance(instructions, str):
+            return instructions
+        text = instructions(self._context())
+        return await text if inspect.isawaitable(text) else text
+
+    def _context(self) -> RunContext[Any]:
+        return RunContext(
+            deps=self.task.deps,
+            user=self.task.principal,
+            step=self._usage.steps,
+            usage=self._usage,
+            messages=tuple(self._messages),
+            run_id=self.id,
+            _cancelled=threading.Event(),
+        )
+
+    # ---- the model's turn ----
+
+    async def _turn(self, request: ModelRequest) -> tuple[StepEnd, list[CallDenied]]:
+        guard.check_model(self.task.model)
+        end: StepEnd | None = None
+        wanted: list[CallDenied] = []
+        malformed = 0
+        ids: list[str] = []
+        async with aclosing(self.task.model.stream(request)) as events:  # type: ignore[type-var]
+            async for event in events:
+                if isinstance(event, ToolCallEnd):
+                    event = replace(event, call=self._identified(event.call))
+                    ids.append(event.call.id)
+                elif isinstance(event, CallDenied):
+                    wanted.append(event)
+                elif isinstance(event, MalformedCall):
+                    malformed += 1
+                elif isinstance(event, StepEnd):
+                    end = event = replace(event, message=self._with_ids(event.message, ids))
+                self._emit(event)
+        if end is None:
+            raise ModelError(f"model {self.task.model.name!r} ended its turn without StepEnd: its stream is wrong.")
+        self._denied += wanted
+        self._usage += Usage(
+            steps=1,
+            denied=len(wanted),
+            malformed=malformed,
+            input_tokens=end.input_tokens,
+            sampled_tokens=end.sampled_tokens,
+            forced_tokens=end.forced_tokens,
+        )
+        return end, wanted
+
+    def _identified(self, call: ToolCall) -> ToolCall:
+        if call.id:
+            return call
+        # By number and not by chance: some formats show ids to the model, and a seed must give the same run again.
+        self._named += 1
+        return replace(call, id=f"call_{self._named}")
+
+    def _with_ids(self, message: Message, ids: list[str]) -> Message:
+        known = iter(ids)
+        parts: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                given = next(known, "")
+                part = replace(part, id=given) if given else self._identified(part)
+            parts.append(part)
+        return replace(message, parts=tuple(parts))
+
+    # ---- what follows from it ----
+
+    async def _act(self, message: Message, refusals: list[ToolResultPart]) -> None:
+        records = waiting(message.calls)
+        try:
+            self.task.limits.before_calls(self._usage, len(records))
+            await self._executor.run(records, self._context(), self._retries)
+        finally:
+            # Also when the run is cancelled: the conversation then has an answer to each call, and can go on.
+            self._conclude(message, records, refusals)
+        self._count_retries(records)
+        if self._pending:
+            self._status = "pending"
+        elif self.task.on_denied == "stop" and any(record.status == "denied" for record in records):
+            self._status = "denied"
+
+    def _conclude(self, message: Message, records: list[CallRecord], refusals: list[ToolResultPart]) -> None:
+        """Puts what became of a turn's calls into the conversation and the result."""
+        denied = [record for record in records if record.status == "denied"]
+        made = [record for record in records if record.status not in ("denied", "pending", "skipped")]
+        self._denied += [CallDenied(tool=record.name, rule=record.rule) for record in denied]
+        self._pending += [record for record in records if record.status == "pending"]
+        self._calls += made
+        self._satisfied = self._satisfied or any(record.status in ("done", "failed") for record in made)
+        self._usage += Usage(tool_calls=len(made), denied=len(denied))
+        unread = [
+            ToolResultPart(
+                name="error", content=f"That call could not be read: {part.reason}. Write it again.", error=True
+            )
+            for part in message.malformed
+        ]
+        parts = [*(record.to_part() for record in records if record.status != "pending"), *unread, *refusals]
+        if parts:
+            self._messages.append(tool_results(*parts))
+
+    def _count_retries(self, records: list[CallRecord]) -> None:
+        for record in records:
+            if record.status != "retry":
+                self._retries.pop(record.name, None)
+                continue
+            count = self._retries[record.name] = self._retries.get(record.name, 0) + 1
+            if count > self.task.tools[record.name].retries:
+                raise RunError(
+                    f"tool {record.name!r} was called wrongly {count} times in a row; the last time it said: "
+                    f"{record.content} Describe its arguments better, or raise its retries."
+                ) from record.exception
+
+    def _finish(self, message: Message) -> None:
+        if self.task.answer is None:
+            self._output = message.text
+        else:
+            try:
+                self._output = self.task.answer.validate_json(message.text, strict=True)
+            except ValidationError as error:
+                self._answer_retries += 1
+                if self._answer_retries > ANSWER_RETRIES:
+                    raise RunError(f"the model's answer does not fit the output type: {describe(error)}.") from error
+                self._messages.append(user(f"That answer is not valid: {describe(error)}. Answer again, in JSON only."))
+                return
+        self._status = "done"
+        self._emit(FinalOutput(output=self._output))
+
+
+def _refused(event: CallDenied, tools: Sequence[str]) -> ToolResultPart:
+    return ToolResultPart(name=event.tool or "error", content=refusal(event.tool, tools), error=True)

@@ -1,0 +1,211 @@
+"""A run while it happens: its events as an iterator, asynchronous or not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import queue
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from agentgram.errors import RunCancelled, RunError
+from agentgram.events import Event
+from agentgram.run import Out, Run, RunResult
+
+T = TypeVar("T")
+MakeRun = Callable[[Callable[[Event], None]], Run[Out]]
+
+
+class RunStream(Generic[Out]):
+    """A run's events, as they happen. The run begins with the first event that is asked for.
+
+    ::
+
+        async with agent.stream("Where is order 17?") as stream:
+            async for event in stream:
+                ...
+        stream.result
+
+    Leaving the ``async with`` early, or :meth:`aclose`, cancels the run: the model stops within one token, tools that
+    are coroutines are cancelled.
+
+    Iterating raises what the run raises (:class:`agentgram.RunError`, ``PolicyError``), after the events before it.
+    """
+
+    def __init__(self, make: MakeRun[Out]) -> None:
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._run = make(self._events.put_nowait)
+        self._task: asyncio.Task[RunResult[Out]] | None = None
+        self._over = False
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        if self._over:
+            raise StopAsyncIteration
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._run.execute())
+            self._task.add_done_callback(lambda _task, put=self._events.put_nowait: put(None))  # type: ignore[misc]
+        event = await self._events.get()
+        if event is not None:
+            return event
+        self._over = True
+        if not self._task.cancelled():
+            self._task.result()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Cancels the run if it has not ended, and waits until it has."""
+        self._over = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        # Iteration was left without closing: nobody will read on. The loop may be another thread's, or closed.
+        task = getattr(self, "_task", None)
+        if task is not None and not task.done() and not task.get_loop().is_closed():
+            task.get_loop().call_soon_threadsafe(task.cancel)
+
+    @property
+    def result(self) -> RunResult[Out]:
+        """What the run did, once it has ended.
+
+        Raises:
+            RunCancelled: It was cancelled; ``.run`` has what was done, with messages that can be continued.
+            RunError: It failed, or it has not ended: then iterate to the end first.
+        """
+        if self._task is None or not self._task.done():
+            raise RunError("the run has not ended: iterate over the stream to its end first.")
+        if self._task.cancelled():
+            raise RunCancelled(
+                "the run was cancelled. Its messages can be given to another run.", run=self._run.result("cancelled")
+            )
+        return self._task.result()
+
+
+class SyncRunStream(Generic[Out]):
+    """A run's events for code that is not asynchronous; the run has a thread of its own.
+
+    ::
+
+        with agent.stream_sync("Where is order 17?") as stream:
+            for event in stream:
+                ...
+        stream.result
+
+    Leaving the ``with`` early, or :meth:`close`, cancels the run. Iterating raises what the run raises.
+    """
+
+    def __init__(self, make: MakeRun[Out]) -> None:
+        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stream: RunStream[Out] | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._started = threading.Event()
+        self._error: BaseException | None = None
+        self._over = False
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(
+            target=lambda: context.run(asyncio.run, self._read(make)), name="agentgram-run", daemon=True
+        )
+
+    async def _read(self, make: MakeRun[Out]) -> None:
+        self._loop, self._reader = asyncio.get_running_loop(), asyncio.current_task()
+        self._started.set()
+        try:
+            async with RunStream(make) as self._stream:
+                async for event in self._stream:
+                    self._events.put(event)
+        except asyncio.CancelledError:
+            pass
+        except BaseException as error:  # raised where the events are read
+            self._error = error
+        finally:
+            self._events.put(None)
+
+    def __iter__(self) -> Iterator[Event]:
+        return self
+
+    def __next__(self) -> Event:
+        if self._over:
+            raise StopIteration
+        if not self._thread.ident:
+            self._thread.start()
+        event = self._events.get()
+        if event is not None:
+            return event
+        self._over = True
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        raise StopIteration
+
+    def close(self) -> None:
+        """Cancels the run if it has not ended, and waits until it has."""
+        self._over = True
+        if self._thread.ident and self._thread.is_alive():
+            self._started.wait()
+            assert self._loop is not None
+            assert self._reader is not None
+            with contextlib.suppress(RuntimeError):  # it ended in between
+                self._loop.call_soon_threadsafe(self._reader.cancel)
+            self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def result(self) -> RunResult[Out]:
+        """What the run did, once it has ended.
+
+        Raises:
+            RunCancelled: It was cancelled; ``.run`` has what was done, with messages that can be continued.
+            RunError: It failed, or it has not ended: then iterate to the end first.
+        """
+        if self._stream is None:
+            if self._error is not None:
+                raise self._error
+            raise RunError("the run has not begun: iterate over the stream to its end first.")
+        return self._stream.result
+
+
+def run_blocking(main: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine to its end and returns what it returns; on a thread of its own where a loop runs already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(main)
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            outcome.append(context.run(asyncio.run, main))
+        except BaseException as error:  # raised where the result is waited for
+            failure.append(error)
+
+    thread = threading.Thread(target=work, name="agentgram-run")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]

@@ -1,0 +1,23 @@
+"""Fakes that are part of the public face: models for tests that need no weights.
+
+Importing this loads no engine: what needs one is loaded when it is first named.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agentgram.testing.scripted import ScriptedModel, call, no_models
+
+if TYPE_CHECKING:
+    from agentgram.testing.grammar import AdversarialModel, GrammarModel
+
+__all__ = ["AdversarialModel", "GrammarModel", "ScriptedModel", "call", "no_models"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("AdversarialModel", "GrammarModel"):
+        from agentgram.testing import grammar
+
+        return getattr(grammar, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
