@@ -1,0 +1,317 @@
+// And and or of shapes, type by type.
+#include <algorithm>
+
+#include "schema/compiler.h"
+
+namespace ag::schema {
+
+namespace {
+const KeyClass kAnyClass[] = {{nullptr, kAny}};
+const KeyClass kNoClass[] = {{nullptr, kNever}};
+
+NumberPart any_integer() {
+  NumberPart part;
+  part.integer = true;
+  return part;
+}
+
+ObjectPart any_object() {
+  ObjectPart part;
+  part.others = kAnyClass;
+  return part;
+}
+
+// The union of two short lists, first a's.
+template <class T>
+std::vector<T> joined(List<T> a, List<T> b, bool (*same)(const T&, const T&)) {
+  std::vector<T> out(a.begin(), a.end());
+  for (const T& x : b) {
+    if (std::none_of(a.begin(), a.end(), [&](const T& y) { return same(x, y); })) out.push_back(x);
+  }
+  return out;
+}
+
+bool same_text(const std::string_view& a, const std::string_view& b) { return a == b; }
+bool same_pattern(const Pattern& a, const Pattern& b) { return a.text == b.text; }
+bool same_number(const std::string_view& a, const std::string_view& b) { return a == b || Decimal::parse(a) == Decimal::parse(b); }
+
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+const List<KeyClass> kAnyOthers = kAnyClass, kNoOthers = kNoClass;
+const NumberPart kAnyNumber, kAnyInteger = any_integer();
+const StringPart kAnyString;
+const ArrayPart kAnyArray;
+const ObjectPart kAnyObject = any_object();
+
+template <class Part>
+List<const Part*> Compiler::product(List<const Part*> a, List<const Part*> b) {
+  if (a.size() == 1 && b.size() == 1) {
+    const Part* p = intersect(a[0], b[0]);
+    return p == a[0] ? a : p == b[0] ? b : p ? one(p) : List<const Part*>{};
+  }
+  std::vector<const Part*> out;
+  for (const Part* x : a) {
+    for (const Part* y : b) {
+      if (const Part* p = intersect(x, y)) out.push_back(p);
+      if (out.size() > kMaxParts) {
+        fail(*here_, "", "its alternatives combine to more than " + std::to_string(kMaxParts) + " cases",
+             "Split the schema, or tell the alternatives apart by one property.");
+      }
+    }
+  }
+  return keep(out);
+}
+
+const Shape* Compiler::intersect(const Shape* a, const Shape* b) {
+  if (a == any_ || a == b) return b;
+  if (b == any_) return a;
+  Shape s;
+  s.scalars = a->scalars & b->scalars;
+  s.numbers = product(a->numbers, b->numbers);
+  s.strings = product(a->strings, b->strings);
+  s.arrays = product(a->arrays, b->arrays);
+  s.objects = product(a->objects, b->objects);
+  if (s.objects.size() > 1) s.objects = merged({s.objects.begin(), s.objects.end()});
+  if (s.empty() && !a->empty() && !b->empty()) conflict("", "its keywords contradict each other");
+  return arena_.make<Shape>(s);
+}
+
+const Shape* Compiler::unite(std::span<const Shape* const> shapes) {
+  const Shape* only = nullptr;
+  for (const Shape* s : shapes) {
+    if (s == any_) return any_;
+    if (s->empty() || s == only) continue;
+    if (only) {
+      only = nullptr;
+      break;
+    }
+    only = s;
+  }
+  if (only) {
+    bool alone = std::all_of(shapes.begin(), shapes.end(), [&](const Shape* s) { return s->empty() || s == only; });
+    if (alone) return only;
+  }
+  Shape out;
+  std::vector<const NumberPart*> numbers;
+  std::vector<const StringPart*> strings;
+  std::vector<const ArrayPart*> arrays;
+  std::vector<const ObjectPart*> objects;
+  auto gather = [](auto& all, auto list, auto any) {
+    if (!all.empty() && all[0] == any) return;
+    for (auto part : list) {
+      if (part == any) {
+        all.assign(1, any);
+        return;
+      }
+      if (std::find(all.begin(), all.end(), part) == all.end()) all.push_back(part);
+    }
+  };
+  for (const Shape* s : shapes) {
+    out.scalars |= s->scalars;
+    gather(numbers, s->numbers, &kAnyNumber);
+    gather(strings, s->strings, &kAnyString);
+    gather(arrays, s->arrays, &kAnyArray);
+    gather(objects, s->objects, &kAnyObject);
+  }
+  out.numbers = keep(numbers);
+  out.strings = keep(strings);
+  out.arrays = keep(arrays);
+  out.objects = objects.size() > 1 ? merged(std::move(objects)) : keep(objects);
+  return arena_.make<Shape>(out);
+}
+
+// ---- numbers
+
+bool Compiler::contains(const NumberPart& part, std::string_view number) {
+  Decimal d = Decimal::parse(number);
+  if (part.finite) {
+    return std::any_of(part.values.begin(), part.values.end(), [&](std::string_view v) { return Decimal::parse(v) == d; });
+  }
+  if (part.integer && !d.integer()) return false;
+  if (!part.minimum.empty() && d < Decimal::parse(part.minimum)) return false;
+  if (!part.maximum.empty() && d > Decimal::parse(part.maximum)) return false;
+  if (!part.exclusive_minimum.empty() && d <= Decimal::parse(part.exclusive_minimum)) return false;
+  if (!part.exclusive_maximum.empty() && d >= Decimal::parse(part.exclusive_maximum)) return false;
+  for (std::string_view v : part.excluded) {
+    if (Decimal::parse(v) == d) return false;
+  }
+  auto multiple = [&](std::string_view of) {
+    NumberLanguage language;
+    language.multiple_of.push_back(std::string(of));
+    return ag::contains(language, d.plain_size() < 4096 ? d.plain() : std::string(number));
+  };
+  return std::all_of(part.multiple_of.begin(), part.multiple_of.end(), multiple) &&
+         std::none_of(part.not_multiple_of.begin(), part.not_multiple_of.end(), multiple);
+}
+
+const NumberPart* Compiler::finish_number(NumberPart part) {
+  bool low = !part.minimum.empty() || !part.exclusive_minimum.empty();
+  bool high = !part.maximum.empty() || !part.exclusive_maximum.empty();
+  if (low && high) {
+    auto crossed = [](std::string_view lo, std::string_view hi, bool open) {
+      if (lo.empty() || hi.empty()) return false;
+      Decimal a = Decimal::parse(lo), b = Decimal::parse(hi);
+      return open ? a >= b : a > b;
+    };
+    if (crossed(part.minimum, part.maximum, false) || crossed(part.exclusive_minimum, part.maximum, true) ||
+        crossed(part.minimum, part.exclusive_maximum, true) ||
+        crossed(part.exclusive_minimum, part.exclusive_maximum, true)) {
+      conflict("minimum", "the lower bound is above the upper one");
+      return nullptr;
+    }
+  }
+  return arena_.make<NumberPart>(part);
+}
+
+const NumberPart* Compiler::intersect(const NumberPart* a, const NumberPart* b) {
+  if (a == &kAnyNumber || a == b) return b;
+  if (b == &kAnyNumber) return a;
+  if (a->finite || b->finite) {
+    if (!a->finite) std::swap(a, b);
+    std::vector<std::string_view> values;
+    for (std::string_view v : a->values) {
+      if (contains(*b, v)) values.push_back(v);
+    }
+    if (values.empty()) return nullptr;
+    NumberPart part;
+    part.finite = true;
+    part.integer = a->integer || b->integer;
+    part.values = keep(values);
+    return arena_.make<NumberPart>(part);
+  }
+  NumberPart part = *a;
+  part.integer |= b->integer;
+  auto tighter = [](std::string_view x, std::string_view y, bool greater) {
+    if (x.empty() || y.empty()) return x.empty() ? y : x;
+    return (Decimal::parse(y) > Decimal::parse(x)) == greater ? y : x;
+  };
+  part.minimum = tighter(a->minimum, b->minimum, true);
+  part.exclusive_minimum = tighter(a->exclusive_minimum, b->exclusive_minimum, true);
+  part.maximum = tighter(a->maximum, b->maximum, false);
+  part.exclusive_maximum = tighter(a->exclusive_maximum, b->exclusive_maximum, false);
+  part.multiple_of = keep(joined(a->multiple_of, b->multiple_of, same_number));
+  part.not_multiple_of = keep(joined(a->not_multiple_of, b->not_multiple_of, same_number));
+  part.excluded = keep(joined(a->excluded, b->excluded, same_number));
+  return finish_number(part);
+}
+
+// ---- strings
+
+bool Compiler::contains(const StringPart& part, std::string_view text) {
+  if (part.finite) return std::find(part.values.begin(), part.values.end(), text) != part.values.end();
+  std::size_t length = characters(text);
+  if (length < part.min_length || length > part.max_length) return false;
+  if (std::find(part.excluded.begin(), part.excluded.end(), text) != part.excluded.end()) return false;
+  if (part.patterns.empty() && part.not_patterns.empty() && part.formats.empty() && part.not_formats.empty()) return true;
+  StringPart rest = part;
+  rest.excluded = {};
+  rest.min_length = 0;
+  rest.max_length = kNoMax;
+  try {
+    return ag::contains(language(rest), text);
+  } catch (const GrammarError& e) {
+    blame_pattern(e, part);
+  }
+}
+
+const StringPart* Compiler::finish_string(StringPart part) {
+  if (part.min_length > part.max_length) {
+    conflict("minLength", "the least length is above the greatest");
+    return nullptr;
+  }
+  return arena_.make<StringPart>(part);
+}
+
+const StringPart* Compiler::intersect(const StringPart* a, const StringPart* b) {
+  if (a == &kAnyString || a == b) return b;
+  if (b == &kAnyString) return a;
+  if (a->finite || b->finite) {
+    if (!a->finite) std::swap(a, b);
+    std::vector<std::string_view> values;
+    for (std::string_view v : a->values) {
+      if (contains(*b, v)) values.push_back(v);
+    }
+    if (values.empty()) return nullptr;
+    if (values.size() == a->values.size()) return a;
+    StringPart part;
+    part.finite = true;
+    part.values = keep(values);
+    return arena_.make<StringPart>(part);
+  }
+  StringPart part;
+  part.patterns = keep(joined(a->patterns, b->patterns, same_pattern));
+  part.not_patterns = keep(joined(a->not_patterns, b->not_patterns, same_pattern));
+  part.formats = keep(joined(a->formats, b->formats, same_text));
+  part.not_formats = keep(joined(a->not_formats, b->not_formats, same_text));
+  part.excluded = keep(joined(a->excluded, b->excluded, same_text));
+  part.min_length = std::max(a->min_length, b->min_length);
+  part.max_length = std::min(a->max_length, b->max_length);
+  for (const Pattern& p : part.not_patterns) {
+    for (const Pattern& q : part.patterns) {
+      if (p.text == q.text) return nullptr;
+    }
+  }
+  return finish_string(part);
+}
+
+// ---- arrays
+
+const ArrayPart* Compiler::finish_array(ArrayPart part) {
+  for (std::size_t i = 0; i < part.prefix.size() && i < part.max_items; ++i) {
+    if (part.prefix[i] == kNever) part.max_items = i;
+  }
+  if (part.item == kNever) part.max_items = std::min<std::uint64_t>(part.max_items, part.prefix.size());
+  if (part.prefix.size() > part.max_items) part.prefix = part.prefix.first(part.max_items);
+  if (part.max_items <= part.prefix.size()) part.item = kNever;
+  if (part.max_items <= 1) part.unique = nullptr;
+  std::vector<Contains> contains;
+  for (const Contains& c : part.contains) {
+    if (c.value == kAny) {
+      part.min_items = std::max(part.min_items, c.min);
+      part.max_items = std::min(part.max_items, c.max);
+      continue;
+    }
+    if (c.min > c.max || (c.min > 0 && c.value == kNever) || c.min > part.max_items) {
+      conflict("contains", "no array can hold that many such items");
+      return nullptr;
+    }
+    if (c.min > 0 || (c.max < part.max_items && c.value != kNever)) contains.push_back(c);
+  }
+  part.contains = keep(contains);
+  if (part.min_items > part.max_items) {
+    conflict("minItems", "more items are demanded than can be there");
+    return nullptr;
+  }
+  return arena_.make<ArrayPart>(part);
+}
+
+const ArrayPart* Compiler::intersect(const ArrayPart* a, const ArrayPart* b) {
+  if (a == &kAnyArray || a == b) return b;
+  if (b == &kAnyArray) return a;
+  ArrayPart part;
+  std::vector<NodeId> prefix;
+  for (std::size_t i = 0; i < std::max(a->prefix.size(), b->prefix.size()); ++i) {
+    prefix.push_back(both(i < a->prefix.size() ? a->prefix[i] : a->item, i < b->prefix.size() ? b->prefix[i] : b->item));
+  }
+  part.prefix = keep(prefix);
+  part.item = both(a->item, b->item);
+  part.min_items = std::max(a->min_items, b->min_items);
+  part.max_items = std::min(a->max_items, b->max_items);
+  part.unique = a->unique ? a->unique : b->unique;
+  std::vector<Contains> contains(a->contains.begin(), a->contains.end());
+  contains.insert(contains.end(), b->contains.begin(), b->contains.end());
+  part.contains = keep(contains);
+  return finish_array(part);
+}
+
+template List<const NumberPart*> Compiler::product(List<const NumberPart*>, List<const NumberPart*>);
+template List<const StringPart*> Compiler::product(List<const StringPart*>, List<const StringPart*>);
+template List<const ArrayPart*> Compiler::product(List<const ArrayPart*>, List<const ArrayPart*>);
+template List<const ObjectPart*> Compiler::product(List<const ObjectPart*>, List<const ObjectPart*>);
+
+}  // namespace ag::schema

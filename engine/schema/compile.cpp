@@ -1,0 +1,131 @@
+// The way through: text, values, shapes, symbols; and what is said when there is no way.
+#include <algorithm>
+
+#include "schema/compiler.h"
+
+namespace ag::schema {
+
+using json::Type;
+
+Compiler::Compiler(std::string_view text, const SchemaOptions& options, TerminalPool& pool, const Limits& limits,
+                   Coverage* coverage)
+    : text_(text), options_(options), pool_(pool), limits_(limits), coverage_(coverage), builder_(pool, limits) {
+  nodes_.resize(3);  // none, never, any
+  Shape any;
+  any.scalars = Shape::kScalars;
+  any.numbers = one<const NumberPart*>(&kAnyNumber);
+  any.strings = one<const StringPart*>(&kAnyString);
+  any.arrays = one<const ArrayPart*>(&kAnyArray);
+  any.objects = one<const ObjectPart*>(&kAnyObject);
+  any_ = nodes_[kAny].shape = arena_.make<Shape>(any);
+  never_ = nodes_[kNever].shape = arena_.make<Shape>();
+}
+
+std::shared_ptr<const Fragment> Compiler::run() {
+  root_ = here_ = &json::parse(text_, arena_, limits_.max_depth);
+  draft_ = draft_of(root_->find("$schema"), Draft::k2020);
+  NodeId root = at(*root_);
+  Symbol symbol = lower(root);
+  lower_rest();
+  if (!symbol) explain_empty(root);
+  std::shared_ptr<const Fragment> out;
+  try {
+    out = builder_.finish(symbol);
+  } catch (const GrammarError& e) {
+    if (!e.pointer.empty()) throw;
+    explain_empty(root, e.message);
+  }
+  if (coverage_) write_coverage();
+  return out;
+}
+
+void Compiler::fail(const Value& at, std::string_view keyword, std::string message, std::string hint) {
+  std::string pointer = json::pointer_to(*root_, at);
+  if (!keyword.empty() && at.find(keyword)) pointer += "/" + json::escape_token(keyword);
+  throw GrammarError(std::move(message), std::move(pointer), std::string(keyword), std::move(hint));
+}
+
+void Compiler::unsupported(const Value& at, std::string_view keyword, std::string message, std::string hint) {
+  if (!options_.relax) {
+    fail(at, keyword, std::move(message), std::move(hint) + " Or compile with unsupported=\"relax\".");
+  }
+  note(Note::kRelaxed, at, keyword, message);
+}
+
+void Compiler::note(Note::Kind kind, const Value& at, std::string_view keyword, std::string_view why) {
+  if (coverage_) notes_.push_back({kind, &at, std::string(keyword), std::string(why)});
+}
+
+void Compiler::conflict(const char* keyword, const char* why) {
+  constexpr std::size_t kEnough = 64;
+  if (conflicts_.size() < kEnough) conflicts_.push_back({here_, keyword, why});
+}
+
+void Compiler::check_unicode(const Value& string, std::string_view keyword) {
+  if (string.lone_surrogate) {
+    fail(*here_, keyword, "a string holds half a surrogate pair, which no text can contain", "Remove the lone \\ud800-\\udfff escape.");
+  }
+}
+
+std::string_view Compiler::keep_text(std::string_view text) {
+  char* out = arena_.array<char>(text.size());
+  std::copy(text.begin(), text.end(), out);
+  return {out, text.size()};
+}
+
+// Follows what is demanded down to the schema that cannot be met.
+void Compiler::explain_empty(NodeId root, std::string_view built) {
+  NodeId id = root;
+  const Value* where = root_;
+  for (int depth = 0; depth < 100; ++depth) {
+    if (nodes_[id].at) where = nodes_[id].at;
+    const Shape* s = nodes_[id].shape;
+    NodeId next = 0;
+    if (s && s->objects.size() == 1) {
+      for (const Property& p : s->objects[0]->properties) {
+        if (p.required && !next && nodes_[p.value].shape && nodes_[p.value].shape->empty()) next = p.value;
+      }
+    }
+    if (!next) break;
+    id = next;
+  }
+  auto found = std::find_if(conflicts_.begin(), conflicts_.end(), [&](const Conflict& c) { return c.here == where; });
+  if (found == conflicts_.end() && where == root_ && !conflicts_.empty()) found = conflicts_.begin();
+  std::string message = "nothing satisfies this schema";
+  if (found != conflicts_.end()) {
+    fail(*found->here, found->keyword, message + ": " + found->why, "Loosen one of the keywords that contradict each other.");
+  }
+  if (!built.empty() && built.find("nothing") == std::string_view::npos) throw GrammarError(std::string(built));
+  fail(*where, "", message, where == root_ ? "Check for a property that requires the whole schema again." : "Loosen it.");
+}
+
+void Compiler::write_coverage() {
+  std::unordered_map<const Value*, std::string> pointers;
+  for (const Note& n : notes_) pointers.emplace(n.at, std::string());
+  json::for_each_value(*root_, [&](const Value& v, const std::string& pointer) {
+    if (auto it = pointers.find(&v); it != pointers.end()) it->second = pointer;
+  });
+  for (Note& n : notes_) {
+    std::vector<Coverage::Row>* rows[] = {&coverage_->enforced, &coverage_->narrowed, &coverage_->relaxed, &coverage_->warnings};
+    std::string pointer = pointers[n.at];
+    if (!n.keyword.empty()) pointer += "/" + json::escape_token(n.keyword);
+    if (n.kind == Note::kEnforced) {
+      bool loosened = std::any_of(notes_.begin(), notes_.end(), [&](const Note& m) {
+        return m.kind == Note::kRelaxed && m.at == n.at && m.keyword == n.keyword;
+      });
+      if (loosened) continue;
+    }
+    rows[n.kind]->push_back({std::move(pointer), n.keyword, std::move(n.why)});
+  }
+}
+
+}  // namespace ag::schema
+
+namespace ag {
+
+std::shared_ptr<const Fragment> compile_schema(std::string_view json_text, const SchemaOptions& options,
+                                               TerminalPool& pool, const Limits& limits, Coverage* coverage) {
+  return schema::Compiler(json_text, options, pool, limits, coverage).run();
+}
+
+}  // namespace ag

@@ -1,0 +1,114 @@
+// Regular expressions of schemas: look-ahead at the start is taken apart, and patterns that cannot meet are told apart.
+#include <optional>
+
+#include "schema/compiler.h"
+
+namespace ag::schema {
+
+namespace {
+
+// Past one escape, class, or plain character at `i`; groups are the caller's.
+std::size_t after_atom(std::string_view p, std::size_t i) {
+  if (p[i] == '\\') return std::min(i + 2, p.size());
+  if (p[i] != '[') return i + 1;
+  for (++i; i < p.size() && p[i] != ']'; ++i) {
+    if (p[i] == '\\') ++i;
+  }
+  return std::min(i + 1, p.size());
+}
+
+// The index of the ')' that closes the group opened at `open`; npos when there is none.
+std::size_t closing(std::string_view p, std::size_t open) {
+  std::size_t depth = 0;
+  for (std::size_t i = open; i < p.size();) {
+    if (p[i] == '(') ++depth;
+    if (p[i] == ')' && --depth == 0) return i;
+    i = after_atom(p, i);
+  }
+  return std::string_view::npos;
+}
+
+bool has_top_level_bar(std::string_view p) {
+  std::size_t depth = 0;
+  for (std::size_t i = 0; i < p.size(); i = after_atom(p, i)) {
+    if (p[i] == '(') ++depth;
+    if (p[i] == ')' && depth) --depth;
+    if (p[i] == '|' && depth == 0) return true;
+  }
+  return false;
+}
+
+struct Literal {
+  std::string text;
+  bool whole = false;  // nothing but this text, between ^ and $
+};
+
+// What every match of an anchored pattern starts with.
+std::optional<Literal> literal_start(std::string_view p) {
+  if (!p.starts_with('^') || has_top_level_bar(p)) return std::nullopt;
+  Literal out;
+  for (std::size_t i = 1; i < p.size(); ++i) {
+    char c = p[i];
+    if (c == '$' && i + 1 == p.size()) {
+      out.whole = true;
+      return out;
+    }
+    std::size_t next = i + 1;
+    if (c == '\\') {
+      if (next >= p.size() || std::isalnum(static_cast<unsigned char>(p[next]))) return out;
+      c = p[next++];
+    } else if (std::string_view("^$.[]()*+?{}|").find(c) != std::string_view::npos) {
+      return out;
+    }
+    if (next < p.size() && std::string_view("*+?{").find(p[next]) != std::string_view::npos) return out;
+    if (static_cast<unsigned char>(c) >= 0x80) return out;  // a quantifier may follow the character's last byte
+    out.text += c;
+    i = next - 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+// "^(?!A)(?=B)C" holds where ^(?:B) and ^C are found and ^(?:A) is not: regular, where look-ahead elsewhere is refused.
+void Compiler::add_pattern(const Value& at, std::string_view text, std::vector<Pattern>& patterns,
+                           std::vector<Pattern>& not_patterns) {
+  if (!text.starts_with("^(?") || has_top_level_bar(text)) {
+    patterns.push_back({text, &at});
+    return;
+  }
+  std::size_t i = 1;
+  while (text.substr(i).starts_with("(?!") || text.substr(i).starts_with("(?=")) {
+    std::size_t end = closing(text, i);
+    bool quantified = end != std::string_view::npos && end + 1 < text.size() &&
+                      std::string_view("*+?{").find(text[end + 1]) != std::string_view::npos;
+    if (end == std::string_view::npos || quantified) break;
+    std::string inner = "^(?:" + std::string(text.substr(i + 3, end - i - 3)) + ")";
+    (text[i + 2] == '!' ? not_patterns : patterns).push_back({keep_text(inner), &at});
+    i = end + 1;
+  }
+  if (i == 1) {
+    patterns.push_back({text, &at});
+  } else if (i < text.size()) {
+    patterns.push_back({keep_text("^" + std::string(text.substr(i))), &at});
+  }
+}
+
+bool Compiler::surely_disjoint(const StringPart& a, const StringPart& b) {
+  for (const Pattern& p : a.patterns) {
+    std::optional<Literal> x = literal_start(p.text);
+    if (!x) continue;
+    for (const Pattern& q : b.patterns) {
+      std::optional<Literal> y = literal_start(q.text);
+      if (!y) continue;
+      std::size_t common = std::min(x->text.size(), y->text.size());
+      if (x->text.compare(0, common, y->text, 0, common) != 0) return true;
+      if (x->whole && y->text.size() > common) return true;
+      if (y->whole && x->text.size() > common) return true;
+    }
+  }
+  const StringPart* meet = intersect(&a, &b);
+  return !meet || surely_empty(*meet);
+}
+
+}  // namespace ag::schema
