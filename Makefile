@@ -42,7 +42,7 @@ CMAKE = $(PYTHON) -m cmake -G Ninja --log-level=WARNING \
 	-Dnanobind_DIR="$$($(PYTHON) -m nanobind --cmake_dir)" \
 	$$(if command -v ccache >/dev/null; then echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache; fi)
 
-.PHONY: help demo test lint format types native stubs docs-test examples sanitize property bench packaging clean
+.PHONY: help demo test lint format types native stubs docs-test sanitize property bench packaging clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

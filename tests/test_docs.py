@@ -192,7 +192,7 @@ def check_pip(words: list[str]) -> None:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for word in words:
-        named = re.fullmatch(r"(?P<name>[A-Za-z.-]+)(\[(?P<extras>[\w,]+)])?(==[\w.]+)?", word)
+        named = re.fullmatch(r"(?P<name>[\w.-]+)(\[(?P<extras>[\w,]+)])?(==[\w.]+)?", word)
         if word.startswith("-") or word == "install":
             continue
         assert named is not None, f"cannot read {word!r}"
