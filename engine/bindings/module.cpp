@@ -295,12 +295,18 @@ NB_MODULE(_core, m) {
         out["perfect_hits"] = s.hits;
         out["misses"] = s.misses;
         out["evictions"] = s.evictions;
+        out["nodes_walked"] = s.nodes_walked;
+        out["schema_hits"] = s.schema_hits;
+        out["schema_misses"] = s.schema_misses;
         return out;
       });
 
   nb::class_<PyMatcher>(m, "Matcher")
       .def("fill_mask", [](PyMatcher& p, nb::handle mask, std::int64_t row) {
         return p.matcher.fill(p.mask->row(mask, row, p.matcher.vocab().words()));
+      }, "mask"_a, "row"_a = 0)
+      .def("fill_by_walk", [](PyMatcher& p, nb::handle mask, std::int64_t row) {
+        p.matcher.fill_by_walk(p.mask->row(mask, row, p.matcher.vocab().words()));
       }, "mask"_a, "row"_a = 0)
       .def("accept", [](PyMatcher& p, std::int64_t token) { return p.matcher.accept(token_id(token)); }, "token"_a)
       .def("accept_bytes", [](PyMatcher& p, nb::bytes text) {

@@ -70,10 +70,11 @@ std::string ObjectRule::quoted(const std::string& key) {
 }
 
 // The key terminal has checked the spelling; only decoding is left.
-bool ObjectRule::unquote(const KeyByte* key, std::string* out) {
-  if (!key) return false;
-  std::string raw(key->length, '\0');
+bool ObjectRule::unquote(const KeyByte* key, std::string_view rest, std::string* out) {
+  std::string raw(key ? key->length : 0, '\0');
   for (const KeyByte* k = key; k; k = k->previous) raw[k->length - 1] = static_cast<char>(k->byte);
+  raw += rest;
+  if (raw.size() < 2) return false;
   out->clear();
   for (std::size_t i = 1; i + 1 < raw.size(); ++i) {
     if (raw[i] != '\\') {
@@ -321,7 +322,7 @@ bool ObjectRule::on_label(std::uint32_t to, const Payload& payload, std::uint32_
     std::uint32_t cls = label - static_cast<std::uint32_t>(by_label_.size());
     if (cls >= spec_.others.size() || !other_usable_[cls] || !others_allowed(payload, w)) return false;
     std::string text;
-    if (!unquote(key, &text) || contains_key(keys, text)) return false;
+    if (!unquote(key, {}, &text) || contains_key(keys, text)) return false;
     char* copy = arena.array<char>(text.size() + 1);
     std::copy(text.begin(), text.end(), copy);
     keys = arena.make<SeenKey>(keys, copy, static_cast<std::uint32_t>(text.size()), hash_text(text), false);
@@ -342,6 +343,13 @@ bool ObjectRule::on_label(std::uint32_t to, const Payload& payload, std::uint32_
     out->blob = arena.make<Blob>(keys, words, false, bits);
   }
   return true;
+}
+
+bool ObjectRule::key_is_new(const Payload& payload, const KeyByte* key, std::string_view rest) const {
+  const SeenKey* keys = payload.blob ? payload.blob->keys : nullptr;
+  if (!keys) return true;
+  std::string text;
+  return unquote(key, rest, &text) && !contains_key(keys, text);
 }
 
 // --- shortest ends
@@ -373,7 +381,7 @@ bool ObjectRule::fresh_key(const Payload& p, const std::vector<Pick>& taken, std
     std::uint32_t length = 0;
     for (unsigned char c : spelled) chain = scratch.make<KeyByte>(chain, ++length, c, false);
     std::string text;
-    if (unquote(chain, &text) && !contains_key(keys, text)) {
+    if (unquote(chain, {}, &text) && !contains_key(keys, text)) {
       *out = spelled;
       return true;
     }

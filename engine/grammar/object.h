@@ -26,6 +26,8 @@ class ObjectRule final : public Rule {
     return {static_cast<std::uint32_t>(by_label_.size()), static_cast<std::uint32_t>(spec_.others.size())};
   }
   bool tracks_keys() const override { return !spec_.others.empty(); }
+  bool needs_key(std::uint32_t to, std::uint32_t label) const override { return to == kColon && label >= by_label_.size(); }
+  bool key_is_new(const Payload& payload, const KeyByte* key, std::string_view rest) const override;
   bool is_tail(std::uint32_t to) const override { return to == kEnd; }
   std::uint64_t min_cost(std::uint32_t state, const Payload& payload) const override;
   void write_min(std::uint32_t state, const Payload& payload, Ending& out) const override;
@@ -34,7 +36,7 @@ class ObjectRule final : public Rule {
   std::size_t bytes() const override;
 
   static std::string quoted(const std::string& key);  // a shortest JSON spelling
-  static bool unquote(const KeyByte* key, std::string* out);
+  static bool unquote(const KeyByte* key, std::string_view rest, std::string* out);
 
  private:
   enum State : std::uint32_t { kOpen, kFirst, kColon, kValue, kAfter, kKey, kEnd };

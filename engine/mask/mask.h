@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "mask/cache.h"
 #include "parser/parser.h"
 #include "vocab/vocabulary.h"
 
@@ -14,19 +15,26 @@ class MaskWorkspace {
  public:
   Parser parser;
 
-  // Sets the bits of all ordinary tokens in the trie below `node` (which stands for what was read already) that `config` can
-  // take, by walking the trie with the parser. `row` has words() words and is only added to.
-  void walk(const Vocabulary& vocab, std::uint32_t node, const Config& config, std::uint32_t* row);
-  // Whether some token strictly below `node` can be taken.
+  // Writes the bits of all ordinary tokens that `config` can take into `row` (words() words), by the entries of its items'
+  // terminal states; what follows a terminal is decided by the parser on what is left of the tokens that end it.
+  void fill(const Vocabulary& vocab, MaskCache& cache, const Config& config, std::uint32_t* row);
+  // The same by walking the whole trie with the parser: slow, and obviously right.
+  void fill_by_walk(const Vocabulary& vocab, const Config& config, std::uint32_t* row);
+  // Whether some token strictly below `node` of the vocabulary's trie can be taken.
   bool any(const Vocabulary& vocab, std::uint32_t node, const Config& config);
-
-  std::uint64_t nodes_walked = 0;
 
  private:
   template <class Found>
-  void visit(const Vocabulary& vocab, std::uint32_t node, const Config& config, Found found);
+  void visit(const ByteTrie& trie, std::uint32_t node, const Config& config, Found found);
+  void fill_group(const Vocabulary& vocab, MaskCache& cache, const Item* items, std::size_t count, std::uint32_t* row);
+  void leaves_of(const Vocabulary& vocab, const Item* items, std::size_t count, const Entry::Leaves& leaves, std::uint32_t* row);
+  void leaves_by_key(const Vocabulary& vocab, const Item& item, const Entry::Leaves& leaves, std::uint32_t* row);
+
   std::vector<Config> stack_;
   std::vector<Arena::Mark> marks_;
+  std::vector<Item> sorted_;
+  Config after_, group_;
+  bool row_empty_ = false;  // the row has not been written yet
 };
 
 }  // namespace ag

@@ -11,7 +11,7 @@ constexpr int kMaxDepth = 1'000;  // nesting of specification nodes, which peopl
 }  // namespace
 
 EngineCore::EngineCore(std::shared_ptr<const Vocabulary> vocab, EngineOptions options)
-    : id_(next_engine++), vocab_(std::move(vocab)), options_(options) {}
+    : id_(next_engine++), vocab_(std::move(vocab)), options_(options), masks_(vocab_, options.cache_bytes / 2) {}
 
 std::shared_ptr<const Grammar> EngineCore::compile(const SpecPtr& spec, std::shared_ptr<const Compiled>* details) {
   auto compiled = fragment(spec, 0);
@@ -96,7 +96,7 @@ std::shared_ptr<const Compiled> EngineCore::schema(const Spec& spec) {
 
 // Called with the mutex held. What is dropped lives on in the grammars that use it.
 void EngineCore::trim() {
-  while (bytes_ > options_.cache_bytes && recent_.size() > 1) {
+  while (bytes_ > options_.cache_bytes / 4 && recent_.size() > 1) {
     bytes_ -= recent_.back().bytes;
     by_key_.erase(recent_.back().key);
     recent_.pop_back();
@@ -188,13 +188,17 @@ EngineStats EngineCore::stats() const {
   EngineStats out;
   auto terminals = pool_.stats();
   std::lock_guard lock(mutex_);
-  out.cache_bytes = bytes_ + terminals.bytes;
+  auto masks = masks_.stats();
+  out.cache_bytes = bytes_ + terminals.bytes + masks.bytes;
+  out.entries = masks.entries;
   out.fragments = recent_.size();
-  out.entries = recent_.size();
   out.terminals = terminals.terminals;
-  out.hits = hits_;
-  out.misses = misses_;
-  out.evictions = evictions_;
+  out.hits = masks.hits;
+  out.misses = masks.misses;
+  out.evictions = evictions_ + masks.evictions;
+  out.nodes_walked = masks.nodes;
+  out.schema_hits = hits_;
+  out.schema_misses = misses_;
   return out;
 }
 
@@ -205,6 +209,7 @@ void EngineCore::clear() {
     recent_.clear();
     bytes_ = 0;
   }
+  masks_.clear();
   pool_.clear();
 }
 

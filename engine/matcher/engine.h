@@ -24,7 +24,8 @@ struct EngineOptions {
 };
 
 struct EngineStats {
-  std::uint64_t cache_bytes = 0, entries = 0, fragments = 0, terminals = 0;
+  std::uint64_t cache_bytes = 0, entries = 0, fragments = 0, terminals = 0, nodes_walked = 0;
+  std::uint64_t schema_hits = 0, schema_misses = 0;
   std::uint64_t hits = 0, misses = 0, evictions = 0;
 };
 
@@ -37,6 +38,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   EngineStats stats() const;
   void clear();
   const std::shared_ptr<const Vocabulary>& vocab() const { return vocab_; }
+  MaskCache& masks() { return masks_; }
 
  private:
   std::shared_ptr<const Compiled> fragment(const SpecPtr& spec, int depth);
@@ -51,6 +53,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::shared_ptr<const Vocabulary> vocab_;
   EngineOptions options_;
   TerminalPool pool_;
+  MaskCache masks_;
 
   // Compiled schemas by content, least recently used last; bounded by cache_bytes.
   struct Entry {

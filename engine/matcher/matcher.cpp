@@ -1,5 +1,7 @@
 #include "matcher/matcher.h"
 
+#include "matcher/engine.h"
+
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
@@ -371,11 +373,17 @@ void Matcher::reset() { rollback(depth_); }
 
 void Matcher::fill_from(const HistoryState& state, std::uint32_t* row) const {
   const Vocabulary& v = vocab();
-  std::fill(row, row + v.words(), 0u);
+  if (state.ended || state.snapshot->config.items.empty()) std::fill(row, row + v.words(), 0u);
   if (state.ended) return;
   const Config& config = state.snapshot->config;
   auto& ws = fresh_workspace();
-  if (!config.items.empty()) ws.walk(v, 0, config, row);
+  if (!config.items.empty()) ws.fill(v, grammar_->engine->masks(), config, row);
+  add_ids(config, row);
+}
+
+// Tokens that are taken by id: those that the grammar names, and the end.
+void Matcher::add_ids(const Config& config, std::uint32_t* row) const {
+  const Vocabulary& v = vocab();
   for (const TokenItem& item : config.tokens) {
     for (std::uint32_t id : *item.ids) {
       if (id < v.size()) row[id / 32] |= 1u << (id % 32);
@@ -384,6 +392,15 @@ void Matcher::fill_from(const HistoryState& state, std::uint32_t* row) const {
   if (config.complete) {
     for (std::uint32_t id : v.end()) row[id / 32] |= 1u << (id % 32);
   }
+}
+
+void Matcher::fill_by_walk(std::uint32_t* row) const {
+  const Vocabulary& v = vocab();
+  std::fill(row, row + v.words(), 0u);
+  if (state_->ended) return;
+  const Config& config = state_->snapshot->config;
+  fresh_workspace().fill_by_walk(v, config, row);
+  add_ids(config, row);
 }
 
 bool Matcher::fill(std::uint32_t* row) const {
@@ -455,7 +472,7 @@ std::vector<std::uint32_t> Matcher::forced_tokens(
   for (std::size_t c = forced.size() > 128 ? forced.size() - 128 : 0; c < forced.size(); ++c) {
     std::uint32_t node = 0;
     for (std::size_t i = c; i < forced.size(); ++i) {
-      node = v.child(node, static_cast<std::uint8_t>(forced[i]));
+      node = v.trie().child(node, static_cast<std::uint8_t>(forced[i]));
       if (!node) break;
     }
     if (node && ws.any(v, node, end)) {

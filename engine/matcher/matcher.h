@@ -60,6 +60,7 @@ class Matcher {
 
   // Writes words() words; false when every token of the vocabulary is allowed.
   bool fill(std::uint32_t* row) const;
+  void fill_by_walk(std::uint32_t* row) const;  // the same mask without entries: for tests
   std::string forced_bytes() const;
   std::vector<std::uint32_t> forced_tokens(
       const std::function<std::vector<std::uint32_t>(const std::string&)>& tokenize) const;
@@ -75,6 +76,7 @@ class Matcher {
  private:
   bool try_token(const HistoryState& from, std::uint32_t token, std::shared_ptr<HistoryState>* out) const;
   std::shared_ptr<HistoryState> commit(const std::shared_ptr<HistoryState>& previous, const Config& config) const;
+  void add_ids(const Config& config, std::uint32_t* row) const;
   void fill_from(const HistoryState& state, std::uint32_t* row) const;
 
   std::shared_ptr<const Grammar> grammar_;

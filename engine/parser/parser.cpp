@@ -101,7 +101,7 @@ bool Parser::step(const Config& in, std::uint8_t byte, Config& out) {
       if (item.node->rule->tracks_keys()) moved.key = extend_key(item.key, byte);
     }
     if (!item.terminal->exhausted(moved.state)) add_item(out, moved);
-    if (item.terminal->accepting(moved.state)) finish_terminal(moved, out);
+    if (item.terminal->accepting(moved.state)) finish_terminal(moved, item.terminal->label(moved.state));
   }
   run(out);
   return !out.dead();
@@ -116,15 +116,16 @@ bool Parser::step_token(const Config& in, std::uint32_t id, Config& out) {
   return !out.dead();
 }
 
-void Parser::complete_item(const Item& item, Terminal::State state, const std::uint8_t* bytes, std::size_t length,
-                           Config& out) {
+void Parser::complete(const Item* items, std::size_t count, std::uint32_t label, const std::uint8_t* bytes,
+                      std::size_t length, Config& out) {
   begin(out);
-  Item moved = item;
-  moved.state = state;
-  if (item.terminal->labelled() && item.node->rule->tracks_keys()) {
-    for (std::size_t i = 0; i < length; ++i) moved.key = extend_key(moved.key, bytes[i]);
+  for (std::size_t n = 0; n < count; ++n) {
+    Item item = items[n];
+    if (item.terminal->labelled() && item.node->rule->tracks_keys()) {
+      for (std::size_t i = 0; i < length; ++i) item.key = extend_key(item.key, bytes[i]);
+    }
+    finish_terminal(item, label);
   }
-  finish_terminal(moved, out);
   run(out);
 }
 
@@ -142,15 +143,14 @@ void Parser::add_item(Config& out, const Item& item) {
 }
 
 // The terminal of an item ends here: the rule goes on.
-void Parser::finish_terminal(const Item& item, Config&) {
+void Parser::finish_terminal(const Item& item, std::uint32_t label) {
   if (!item.terminal->labelled()) {
     add_position(item.node, item.to, item.payload);
     return;
   }
   std::uint32_t state = 0;
   Payload payload;
-  if (item.node->rule->on_label(item.to, item.payload, item.terminal->label(item.state), item.key, arena_, &state,
-                                &payload)) {
+  if (item.node->rule->on_label(item.to, item.payload, label, item.key, arena_, &state, &payload)) {
     add_position(item.node, state, payload);
   }
 }
@@ -235,7 +235,7 @@ void Parser::run(Config& out) {
                at.node->rule->admits(edge.to, edge.payload, edge.terminal->range(Terminal::kStart)))) {
             add_item(out, item);
           }
-          if (!edge.skip_null && edge.terminal->accepting(Terminal::kStart)) finish_terminal(item, out);
+          if (!edge.skip_null && edge.terminal->accepting(Terminal::kStart)) finish_terminal(item, edge.terminal->label(Terminal::kStart));
           break;
         }
         case Rule::Edge::kCall:

@@ -72,9 +72,10 @@ class Parser {
   // The configuration after a byte; false (and `out` dead) when the byte cannot follow. `in` and `out` differ.
   bool step(const Config& in, std::uint8_t byte, Config& out);
   bool step_token(const Config& in, std::uint32_t id, Config& out);
-  // The same for one item, after its terminal has already been advanced by `length` bytes to `state` (an accepting
-  // state that the caller found in a mask entry): completes the terminal there.
-  void complete_item(const Item& item, Terminal::State state, const std::uint8_t* bytes, std::size_t length, Config& out);
+  // The configuration when the terminals of these items end here, with this label where they have labels. `bytes` are the
+  // terminal's last bytes, which the items have not seen (keys are spelled by them).
+  void complete(const Item* items, std::size_t count, std::uint32_t label, const std::uint8_t* bytes, std::size_t length,
+                Config& out);
 
   Arena& arena() { return arena_; }
 
@@ -90,7 +91,7 @@ class Parser {
   void begin(Config& out);
   void run(Config& out);
   void add_item(Config& out, const Item& item);
-  void finish_terminal(const Item& item, Config& out);
+  void finish_terminal(const Item& item, std::uint32_t label);
   void add_position(const Node* node, std::uint32_t state, const Payload& payload);
   void add_link(Node* node, std::uint32_t state, const Payload& payload, const Node* parent);
   void call(const Rule* rule, const Node* from, std::uint32_t to, const Payload& payload);

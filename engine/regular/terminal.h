@@ -17,6 +17,7 @@
 // caller may rule some of them out for a while without making new states.
 #pragma once
 
+#include <atomic>
 #include <bitset>
 #include <cstdint>
 #include <memory>
@@ -42,7 +43,13 @@ class Terminal {
     bool others = false;
   };
 
+  Terminal() : id_(next_id()) {}
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
   virtual ~Terminal() = default;
+
+  // Never given twice in a process, unlike an address.
+  std::uint64_t id() const { return id_; }
 
   // The state after `byte`, with flags; kDead when the byte cannot follow.
   virtual std::uint32_t next(State state, std::uint8_t byte) = 0;
@@ -62,6 +69,8 @@ class Terminal {
   virtual bool labelled() const { return false; }
   virtual std::uint32_t others_begin() const { return 0; }
   virtual std::uint32_t label(State) { return 0; }
+  // The label of accepting states from which the terminal goes on (the end of a text).
+  virtual std::uint32_t inner_label() const { return 0xffff'ffff; }
   virtual Range range(State) { return {}; }
   virtual bool shortest_label(State, std::uint32_t /*label*/, std::string* /*out*/) { return false; }
 
@@ -80,6 +89,13 @@ class Terminal {
   bool nullable() { return accepting(kStart); }
   // Bytes of memory held, for the cache's bound.
   virtual std::size_t bytes() const = 0;
+
+ private:
+  static std::uint64_t next_id() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
+  const std::uint64_t id_;
 };
 
 using TerminalPtr = std::shared_ptr<Terminal>;

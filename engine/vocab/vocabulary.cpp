@@ -54,56 +54,71 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens, std::vector<std::pair<st
   for (const auto& [name, id] : special_) fingerprint_ = fnv(fingerprint_, name) + id;
   for (std::uint32_t id : end_) fingerprint_ = (fingerprint_ ^ id) * 0x100000001B3ull;
   build_trie();
+  classify();
 }
 
 void Vocabulary::build_trie() {
-  order_.reserve(size_);
+  std::vector<std::uint32_t> order;
+  order.reserve(size_);
   for (std::uint32_t i = 0; i < size_; ++i) {
-    if (ordinary_[i]) order_.push_back(i);
+    if (ordinary_[i]) order.push_back(i);
   }
   // The first eight bytes as a number decide nearly every comparison.
   std::vector<std::uint64_t> head(size_);
-  for (std::uint32_t i : order_) {
+  for (std::uint32_t i : order) {
     std::string_view b = bytes(i);
     std::uint64_t h = 0;
     for (std::size_t k = 0; k < 8; ++k) h = h << 8 | (k < b.size() ? static_cast<unsigned char>(b[k]) : 0);
     head[i] = h;
   }
-  std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     if (head[a] != head[b]) return head[a] < head[b];
     std::string_view x = bytes(a), y = bytes(b);
     return x != y ? x < y : a < b;
   });
-  byte_.push_back(0);
-  depth_.push_back(0);
-  skip_.push_back(0);
-  first_.push_back(0);
-  std::vector<std::uint32_t> path{0};
-  std::string_view previous;
-  for (std::uint32_t k = 0; k < order_.size(); ++k) {
-    std::string_view b = bytes(order_[k]);
-    std::size_t common = 0;
-    while (common < previous.size() && common < b.size() && previous[common] == b[common]) ++common;
-    while (path.size() > common + 1) {
-      skip_[path.back()] = static_cast<std::uint32_t>(byte_.size());
-      path.pop_back();
+  std::vector<std::pair<std::string_view, std::uint32_t>> sorted;
+  sorted.reserve(order.size());
+  for (std::uint32_t i : order) sorted.emplace_back(bytes(i), i);
+  trie_ = ByteTrie(sorted);
+}
+
+void Vocabulary::classify() {
+  chars_.resize(size_);
+  whole_.resize(size_);
+  signature_.resize(size_);
+  for (std::uint32_t i = 0; i < size_; ++i) {
+    if (!ordinary_[i]) continue;
+    std::uint32_t chars = 0;
+    bool whole = true;
+    Signature sig{{0, 0}, false};
+    std::string_view b = bytes(i);
+    int expect = 0;
+    std::uint8_t low = 0x80, high = 0xBF;
+    for (unsigned char c : b) {
+      if (c < 0x80) sig.ascii[c >> 6] |= std::uint64_t{1} << (c & 63);
+      else sig.other = true;
+      if (expect) {
+        if (c < low || c > high) whole = false;
+        low = 0x80;
+        high = 0xBF;
+        --expect;
+        continue;
+      }
+      if ((c & 0xC0) != 0x80) ++chars;
+      if (c < 0x80) continue;
+      if (c >= 0xC2 && c <= 0xDF) expect = 1;
+      else if (c >= 0xE0 && c <= 0xEF) expect = 2;
+      else if (c >= 0xF0 && c <= 0xF4) expect = 3;
+      else whole = false;
+      if (c == 0xE0) low = 0xA0;
+      if (c == 0xED) high = 0x9F;
+      if (c == 0xF0) low = 0x90;
+      if (c == 0xF4) high = 0x8F;
     }
-    for (std::size_t i = common; i < b.size(); ++i) {
-      path.push_back(static_cast<std::uint32_t>(byte_.size()));
-      byte_.push_back(static_cast<std::uint8_t>(b[i]));
-      depth_.push_back(static_cast<std::uint16_t>(i + 1));
-      skip_.push_back(0);
-      first_.push_back(k);
-    }
-    max_depth_ = std::max<std::uint32_t>(max_depth_, static_cast<std::uint32_t>(b.size()));
-    previous = b;
+    chars_[i] = static_cast<std::uint8_t>(std::min<std::uint32_t>(chars, 255));
+    whole_[i] = whole && !expect;
+    signature_[i] = sig;
   }
-  while (!path.empty()) {
-    skip_[path.back()] = static_cast<std::uint32_t>(byte_.size());
-    path.pop_back();
-  }
-  // first_[n + 1] bounds node n's own tokens: the next node in preorder begins where they end.
-  first_.push_back(static_cast<std::uint32_t>(order_.size()));
 }
 
 bool Vocabulary::is_end(std::uint32_t id) const { return std::binary_search(end_.begin(), end_.end(), id); }
@@ -115,14 +130,6 @@ std::uint32_t Vocabulary::special_id(std::string_view name) const {
   return size_;
 }
 
-std::uint32_t Vocabulary::child(std::uint32_t node, std::uint8_t byte) const {
-  for (std::uint32_t n = node + 1; n < skip_[node]; n = skip_[n]) {
-    if (byte_[n] == byte) return n;
-    if (byte_[n] > byte) break;
-  }
-  return 0;
-}
-
 std::vector<std::uint32_t> Vocabulary::longest_match(std::string_view text) const {
   std::vector<std::uint32_t> out;
   std::size_t at = 0;
@@ -130,10 +137,10 @@ std::vector<std::uint32_t> Vocabulary::longest_match(std::string_view text) cons
     std::uint32_t node = 0, best = size_;
     std::size_t length = 0;
     for (std::size_t i = at; i < text.size(); ++i) {
-      node = child(node, static_cast<std::uint8_t>(text[i]));
+      node = trie_.child(node, static_cast<std::uint8_t>(text[i]));
       if (!node) break;
-      if (tokens_begin(node) != tokens_end(node)) {
-        best = *tokens_begin(node);
+      if (trie_.has_values(node)) {
+        best = *trie_.begin(node);
         length = i + 1 - at;
       }
     }
@@ -145,8 +152,8 @@ std::vector<std::uint32_t> Vocabulary::longest_match(std::string_view text) cons
 }
 
 std::size_t Vocabulary::memory() const {
-  return blob_.capacity() + offset_.capacity() * 4 + ordinary_.capacity() + byte_.capacity() + depth_.capacity() * 2 +
-         skip_.capacity() * 4 + first_.capacity() * 4 + order_.capacity() * 4;
+  return blob_.capacity() + offset_.capacity() * 4 + ordinary_.capacity() + trie_.memory() + chars_.capacity() +
+         whole_.capacity() + signature_.capacity() * sizeof(Signature);
 }
 
 }  // namespace ag

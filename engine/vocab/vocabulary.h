@@ -1,7 +1,6 @@
 // A model's vocabulary: token bytes by id, special tokens, end tokens, and a byte trie over the ordinary tokens.
 //
-// The trie is stored in preorder, which is the tokens' bytewise order: node n's subtree is [n, skip[n]), and the tokens of a
-// subtree are a contiguous run. Tokens with equal bytes share a node. Special ids and empty tokens are in no node.
+// Tokens with equal bytes share a node of the trie. Special ids and empty tokens are in no node.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +8,8 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "vocab/trie.h"
 
 namespace ag {
 
@@ -35,22 +36,20 @@ class Vocabulary {
   // Longest-match tokenisation of bytes by ordinary tokens; stops where no token fits.
   std::vector<std::uint32_t> longest_match(std::string_view text) const;
 
-  // The trie. Node 0 is the root; its byte means nothing.
-  std::uint32_t nodes() const { return static_cast<std::uint32_t>(byte_.size()); }
-  std::uint8_t byte(std::uint32_t node) const { return byte_[node]; }
-  std::uint32_t depth(std::uint32_t node) const { return depth_[node]; }
-  std::uint32_t skip(std::uint32_t node) const { return skip_[node]; }
-  std::uint32_t max_depth() const { return max_depth_; }
-  // Tokens that end in nodes [node, until): ids in bytewise order.
-  const std::uint32_t* tokens_begin(std::uint32_t node) const { return order_.data() + first_[node]; }
-  const std::uint32_t* tokens_end(std::uint32_t node) const { return order_.data() + first_[node + 1]; }
-  std::uint32_t first_token(std::uint32_t node) const { return first_[node]; }
-  const std::vector<std::uint32_t>& order() const { return order_; }
-  // The node below `node` by this byte, or 0.
-  std::uint32_t child(std::uint32_t node, std::uint8_t byte) const;
+  const ByteTrie& trie() const { return trie_; }  // ordinary tokens; values are ids
+  std::uint32_t chars(std::uint32_t id) const { return chars_[id]; }  // UTF-8 characters, begun ones included; at most 255
+  // Tokens whose byte string is whole UTF-8 characters only.
+  bool whole(std::uint32_t id) const { return whole_[id]; }
+  // Which ASCII bytes a token holds, as two words; and whether it holds others.
+  struct Signature {
+    std::uint64_t ascii[2];
+    bool other;
+  };
+  const Signature& signature(std::uint32_t id) const { return signature_[id]; }
 
  private:
   void build_trie();
+  void classify();
 
   std::uint32_t size_;
   std::string blob_;
@@ -59,10 +58,9 @@ class Vocabulary {
   std::vector<std::pair<std::string, std::uint32_t>> special_;
   std::vector<std::uint32_t> end_;
   std::uint64_t fingerprint_ = 0;
-  std::vector<std::uint8_t> byte_;
-  std::vector<std::uint16_t> depth_;
-  std::vector<std::uint32_t> skip_, first_, order_;
-  std::uint32_t max_depth_ = 0;
+  ByteTrie trie_;
+  std::vector<std::uint8_t> chars_, whole_;
+  std::vector<Signature> signature_;
 };
 
 }  // namespace ag

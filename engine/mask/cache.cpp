@@ -1,0 +1,103 @@
+#include "mask/cache.h"
+
+#include <algorithm>
+
+namespace ag {
+
+namespace {
+std::atomic<std::uint64_t> next_cache{1};
+}
+
+thread_local std::array<MaskCache::Near, MaskCache::kNear> MaskCache::near_;
+
+MaskCache::MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes)
+    : id_(next_cache++), vocab_(vocab), shard_bytes_(bytes / kShards), slices_(std::move(vocab)) {}
+
+CounterClass MaskCache::classify(const Terminal& terminal, std::uint64_t counter) const {
+  if (!terminal.counted()) return {};
+  const std::uint64_t longest = slices_.max_chars();
+  const std::uint64_t max = terminal.max_units(), min = terminal.min_units();
+  return {static_cast<std::uint32_t>(std::min(max == kNoMax ? longest : max - std::min(max, counter), longest)),
+          static_cast<std::uint32_t>(std::min(min > counter ? min - counter : 0, longest + 1))};
+}
+
+std::shared_ptr<const Entry> MaskCache::get(Terminal& terminal, Terminal::State state, CounterClass counter) {
+  Terminal& table = *terminal.table();
+  const Key key{table.id(), state, counter.room << 16 | counter.need | (terminal.counted() ? 1u << 31 : 0u)};
+  const std::uint64_t h = Hash{}(key);
+  const std::uint64_t tag = id_ << 20 | (generation_.load(std::memory_order_relaxed) & 0xfffff);
+  Near& near = near_[h % kNear];
+  if (near.cache == tag && near.key == key) {
+    hits_.fetch_add(1, std::memory_order_relaxed);
+    return near.entry;
+  }
+  Shard& shard = shards_[(h >> 32) % kShards];
+  std::shared_ptr<Slot> slot;
+  {
+    std::lock_guard lock(shard.mutex);
+    auto it = shard.by_key.find(key);
+    if (it != shard.by_key.end()) {
+      shard.recent.splice(shard.recent.begin(), shard.recent, it->second);
+      slot = it->second->second;
+    } else {
+      slot = std::make_shared<Slot>();
+      shard.recent.emplace_front(key, slot);
+      shard.by_key.emplace(key, shard.recent.begin());
+    }
+  }
+  bool built = false;
+  std::call_once(slot->once, [&] {
+    slot->entry = build_entry(*vocab_, slices_, terminal, state, counter);
+    built = true;
+  });
+  (built ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);
+  if (built) {
+    nodes_.fetch_add(slot->entry->nodes, std::memory_order_relaxed);
+    std::lock_guard lock(shard.mutex);
+    auto it = shard.by_key.find(key);
+    if (it != shard.by_key.end() && it->second->second == slot) {
+      slot->bytes = slot->entry->memory() + 160;
+      shard.bytes += slot->bytes;
+    }
+    // The newest stays, so that one large entry cannot empty the shard for nothing.
+    while (shard.bytes > shard_bytes_ && shard.recent.size() > 1) {
+      auto& [old, dropped] = shard.recent.back();
+      shard.bytes -= dropped->bytes;
+      shard.by_key.erase(old);
+      shard.recent.pop_back();
+      evictions_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  near.cache = tag;
+  near.key = key;
+  near.entry = slot->entry;
+  return near.entry;
+}
+
+MaskCache::Stats MaskCache::stats() const {
+  Stats out;
+  for (const Shard& shard : shards_) {
+    std::lock_guard lock(const_cast<std::mutex&>(shard.mutex));
+    out.entries += shard.recent.size();
+    out.bytes += shard.bytes;
+  }
+  out.bytes += slices_.memory();
+  out.hits = hits_;
+  out.misses = misses_;
+  out.evictions = evictions_;
+  out.nodes = nodes_;
+  return out;
+}
+
+void MaskCache::clear() {
+  ++generation_;
+  for (Shard& shard : shards_) {
+    std::lock_guard lock(shard.mutex);
+    shard.by_key.clear();
+    shard.recent.clear();
+    shard.bytes = 0;
+  }
+  slices_.clear();
+}
+
+}  // namespace ag

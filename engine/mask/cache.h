@@ -1,0 +1,76 @@
+// The cache of mask entries of one engine: shared by all its grammars, sessions and threads, bounded in bytes.
+//
+// Reading goes through a small table of the thread's own and takes no lock; a miss there looks into one of a few shards. Two
+// threads that want one entry build it once. Eviction drops the cache's reference only, so it never blocks a fill.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "mask/entry.h"
+
+namespace ag {
+
+class MaskCache {
+ public:
+  MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes);
+
+  std::shared_ptr<const Entry> get(Terminal& terminal, Terminal::State state, CounterClass counter);
+  CounterClass classify(const Terminal& terminal, std::uint64_t counter) const;
+
+  struct Stats {
+    std::size_t entries = 0, bytes = 0;
+    std::uint64_t hits = 0, misses = 0, evictions = 0, nodes = 0;
+  };
+  Stats stats() const;
+  void clear();
+
+ private:
+  struct Key {
+    std::uint64_t terminal;
+    std::uint32_t state;
+    std::uint32_t counter;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& k) const {
+      std::uint64_t h = (k.terminal * 0x9E3779B97F4A7C15ull) ^ (std::uint64_t{k.state} << 20) ^ k.counter;
+      h ^= h >> 31;
+      h *= 0xBF58476D1CE4E5B9ull;
+      return h ^ h >> 29;
+    }
+  };
+  struct Slot {
+    std::once_flag once;
+    std::shared_ptr<const Entry> entry;
+    std::size_t bytes = 0;
+  };
+  struct Shard {
+    std::mutex mutex;
+    std::list<std::pair<Key, std::shared_ptr<Slot>>> recent;  // newest first
+    std::unordered_map<Key, std::list<std::pair<Key, std::shared_ptr<Slot>>>::iterator, Hash> by_key;
+    std::size_t bytes = 0;
+  };
+  struct Near {  // the thread's own table
+    std::uint64_t cache = 0;
+    Key key{};
+    std::shared_ptr<const Entry> entry;
+  };
+  static constexpr std::size_t kShards = 8, kNear = 256;
+
+  static thread_local std::array<Near, kNear> near_;
+  const std::uint64_t id_;
+  std::atomic<std::uint64_t> generation_{0};
+  std::shared_ptr<const Vocabulary> vocab_;
+  const std::size_t shard_bytes_;
+  Slices slices_;
+  std::array<Shard, kShards> shards_;
+  std::atomic<std::uint64_t> hits_{0}, misses_{0}, evictions_{0}, nodes_{0};
+};
+
+}  // namespace ag

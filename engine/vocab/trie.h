@@ -1,0 +1,40 @@
+// A byte trie in preorder, which is the bytewise order of its strings: node n's subtree is [n, skip(n)), and the values of
+// a subtree are a contiguous run. Node 0 is the root and may have values (of the empty string).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ag {
+
+class ByteTrie {
+ public:
+  ByteTrie() { clear(); }
+  // `sorted`: strings and values, by string bytewise; equal strings share a node. Strings are not kept.
+  explicit ByteTrie(const std::vector<std::pair<std::string_view, std::uint32_t>>& sorted);
+
+  std::uint32_t nodes() const { return static_cast<std::uint32_t>(byte_.size()); }
+  std::uint8_t byte(std::uint32_t node) const { return byte_[node]; }
+  std::uint32_t depth(std::uint32_t node) const { return depth_[node]; }
+  std::uint32_t skip(std::uint32_t node) const { return skip_[node]; }
+  std::uint32_t max_depth() const { return max_depth_; }
+  const std::uint32_t* begin(std::uint32_t node) const { return values_.data() + first_[node]; }
+  const std::uint32_t* end(std::uint32_t node) const { return values_.data() + first_[node + 1]; }
+  bool has_values(std::uint32_t node) const { return first_[node] != first_[node + 1]; }
+  const std::vector<std::uint32_t>& values() const { return values_; }
+  std::uint32_t child(std::uint32_t node, std::uint8_t byte) const;  // 0: none
+  std::size_t memory() const {
+    return sizeof *this + byte_.capacity() + depth_.capacity() * 2 + (skip_.capacity() + first_.capacity() + values_.capacity()) * 4;
+  }
+
+ private:
+  void clear();
+  std::vector<std::uint8_t> byte_;
+  std::vector<std::uint16_t> depth_;
+  std::vector<std::uint32_t> skip_, first_, values_;
+  std::uint32_t max_depth_ = 0;
+};
+
+}  // namespace ag
