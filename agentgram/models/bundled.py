@@ -72,10 +72,10 @@ def load_model(name: str | Path) -> Model:
     """
     key = str(name)
     with _lock:
-        model = _loaded.get(key)
+        model: Model | None = _loaded.get(key)
         if model is None:
             model = _loaded[key] = _load(key)
-    return model  # type: ignore[no-any-return]
+    return model
 
 
 def _load(name: str) -> Model:

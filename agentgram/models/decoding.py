@@ -300,6 +300,7 @@ class _Turn:
         return StepEnd(
             step=self.request.step,
             message=message,
+            input_tokens=self.start,
             sampled_tokens=self.sampled,
             forced_tokens=self.forced,
             finish=finish,

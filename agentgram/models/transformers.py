@@ -223,7 +223,6 @@ class TorchBackend:
         del self._context.tokens[length:]
         self._crop(self._context, length)
 
-    @torch.inference_mode()
     def logits(self) -> NDArray[np.float32]:
         """Scores of the next token, of shape [vocabulary]."""
         context = self._context
@@ -232,7 +231,8 @@ class TorchBackend:
         fresh = context.tokens[context.computed :]
         ids = torch.tensor([fresh], dtype=torch.long, device=self.device)
         try:
-            output = self.model(input_ids=ids, use_cache=True, **{self._cache_name: context.cache}, **self._options)
+            with torch.inference_mode():
+                output = self.model(input_ids=ids, use_cache=True, **{self._cache_name: context.cache}, **self._options)
         except BaseException:
             context.cache, context.computed = self._fresh().cache, 0  # it may hold some layers' half of the pass
             raise

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("torch")
@@ -62,10 +62,11 @@ steps = st.lists(
         st.tuples(st.just("truncate"), st.integers(1, 120)),
         st.tuples(st.just("logits"), st.just(0)),
     ),
-    max_size=16,
+    max_size=10,
 )
 
 
+@settings(max_examples=25)
 @given(st.lists(ids, min_size=1, max_size=120), steps)
 def test_scores_are_those_of_a_fresh_pass(llama: Any, first: list[int], plan: list[tuple[str, Any]]) -> None:
     backend = TorchBackend(llama)
@@ -155,8 +156,8 @@ def test_a_source_that_is_no_model_is_named() -> None:
         TransformersModel("/no/such/place", dtype="float31")
 
 
-async def run(model: TransformersModel, request: Request, **settings: Any) -> StepEnd:
-    turn = ModelRequest(declared=request, permitted=request, settings=ModelSettings(**settings))
+async def run(model: TransformersModel, request: Request, **options: Any) -> StepEnd:
+    turn = ModelRequest(declared=request, permitted=request, settings=ModelSettings(**options))
     events = [e async for e in model.stream(turn)]
     assert [type(e) for e in events].count(StepEnd) == 1
     end = events[-1]
