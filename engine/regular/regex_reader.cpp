@@ -148,9 +148,9 @@ class Reader {
       case '?':
         fail("a quantifier with nothing before it", "Escape it with a backslash.", 1);
       case '{': {
-        --at_;
+        const std::size_t from = --at_;
         std::uint64_t min = 0, max = 0;
-        if (quantifier(&min, &max)) fail("a quantifier with nothing before it", "Escape it with a backslash.", 1);
+        if (quantifier(&min, &max)) fail("a quantifier with nothing before it", "Escape it with a backslash.", at_ - from);
         ++at_;
         return members(CpSet::one('{'));
       }
