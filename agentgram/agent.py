@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from os import PathLike, fspath
@@ -144,7 +144,7 @@ class Agent(Generic[Deps, Out]):
             LimitExceeded: A limit was reached.
             RunError: The run failed; ``.run`` has what was done.
         """
-        return await self._make(prompt, deps, options)(_ignore).execute()
+        return await Run[Out](self._task(prompt, deps, options), _ignore).execute()
 
     def run_sync(
         self, prompt: str | Message | Sequence[Message], *, deps: Deps | None = None, **options: Unpack[RunOptions]
@@ -156,13 +156,13 @@ class Agent(Generic[Deps, Out]):
         self, prompt: str | Message | Sequence[Message], *, deps: Deps | None = None, **options: Unpack[RunOptions]
     ) -> RunStream[Out]:
         """:meth:`run` as a stream of events; see :class:`RunStream`."""
-        return RunStream(self._make(prompt, deps, options))
+        return RunStream(self._task(prompt, deps, options))
 
     def stream_sync(
         self, prompt: str | Message | Sequence[Message], *, deps: Deps | None = None, **options: Unpack[RunOptions]
     ) -> SyncRunStream[Out]:
         """:meth:`stream` for code that is not asynchronous; see :class:`SyncRunStream`."""
-        return SyncRunStream(self._make(prompt, deps, options))
+        return SyncRunStream(self._task(prompt, deps, options))
 
     @contextmanager
     def override(self, *, model: Model) -> Iterator[None]:
@@ -173,11 +173,11 @@ class Agent(Generic[Deps, Out]):
         finally:
             _overrides.reset(token)
 
-    def _make(self, prompt: Any, deps: Any, options: RunOptions) -> Callable[[Callable[[Event], None]], Run[Out]]:
+    def _task(self, prompt: Any, deps: Any, options: RunOptions) -> Task:
         unknown = set(options) - set(RunOptions.__annotations__)
         if unknown:
             raise TypeError(f"a run has no option {', '.join(map(repr, sorted(unknown)))}")
-        task = Task(
+        return Task(
             model=self._model(),
             tools=self.tools,
             policy=self.policy,
@@ -194,7 +194,6 @@ class Agent(Generic[Deps, Out]):
             history=tuple(options.get("messages") or ()),
             prompt=_prompt(prompt),
         )
-        return lambda emit: Run(task, emit)
 
     def _model(self) -> Model:
         override = _overrides.get({}).get(id(self))

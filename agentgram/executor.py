@@ -21,8 +21,8 @@ from agentgram.tools import InvalidArguments, ModelRetry, RunContext, Tool, Tool
 
 CallStatus: TypeAlias = Literal["done", "retry", "failed", "unknown", "denied", "pending", "cancelled", "skipped"]
 """``done``; ``retry``: wrong arguments, or the tool asked for another attempt; ``failed``: it could not answer;
-``unknown``: there is no such tool; ``denied``: the policy refused; ``pending``: a person decides; ``cancelled``: while it
-ran; ``skipped``: the run ended before."""
+``unknown``: there is no such tool; ``denied``: the policy refused; ``pending``: a person decides;
+``cancelled``: while it ran; ``skipped``: the run ended before."""
 
 _log = logging.getLogger("agentgram")
 _log.addHandler(logging.NullHandler())

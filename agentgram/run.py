@@ -82,10 +82,14 @@ class Task:
 class Run(Generic[Out]):
     """One run. Used once, by one task."""
 
-    def __init__(self, task: Task, emit: Callable[[Event], None]) -> None:
+    def __init__(
+        self, task: Task, emit: Callable[[Event], None], pause: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         """Args:
         task: What to do.
         emit: Told every event as it happens; must not block.
+        pause: Awaited after the model's events and after a turn's calls: a reader that leaves at an event can
+            so be sure that nothing has gone on behind it.
 
         Raises:
             PolicyError: There is a policy and no user.
@@ -97,6 +101,7 @@ class Run(Generic[Out]):
         self.task = task
         self.id = uuid.uuid4().hex
         self._emit = emit
+        self._pause = pause
         self._executor = Executor(tools=task.tools, policy=task.policy, user=task.principal, emit=emit)
         self._messages: list[Message] = [*task.history, *task.prompt]
         self._calls: list[CallRecord] = []
@@ -257,7 +262,7 @@ class Run(Generic[Out]):
                     malformed += 1
                 elif isinstance(event, StepEnd):
                     end = event = replace(event, message=self._with_ids(event.message, ids))
-                self._emit(event)
+                await self._tell(event)
         if end is None:
             raise ModelError(f"model {self.task.model.name!r} ended its turn without StepEnd: its stream is wrong.")
         self._denied += wanted
@@ -270,6 +275,11 @@ class Run(Generic[Out]):
             forced_tokens=end.forced_tokens,
         )
         return end, wanted
+
+    async def _tell(self, event: Event) -> None:
+        self._emit(event)
+        if self._pause is not None:
+            await self._pause()
 
     def _identified(self, call: ToolCall) -> ToolCall:
         if call.id:
@@ -295,6 +305,8 @@ class Run(Generic[Out]):
         try:
             self.task.limits.before_calls(self._usage, len(records))
             await self._executor.run(records, self._context(), self._retries)
+            if self._pause is not None:
+                await self._pause()
         finally:
             # Also when the run is cancelled: the conversation then has an answer to each call, and can go on.
             self._conclude(message, records, refusals)

@@ -13,14 +13,13 @@ from typing import Any, Generic, Self, TypeVar
 
 from agentgram.errors import RunCancelled, RunError
 from agentgram.events import Event
-from agentgram.run import Out, Run, RunResult
+from agentgram.run import Out, Run, RunResult, Task
 
 T = TypeVar("T")
-MakeRun = Callable[[Callable[[Event], None]], Run[Out]]
 
 
 class RunStream(Generic[Out]):
-    """A run's events, as they happen. The run begins with the first event that is asked for.
+    """A run's events, as they happen. The run begins with the first event that is asked for, and goes on as they are.
 
     ::
 
@@ -35,11 +34,12 @@ class RunStream(Generic[Out]):
     Iterating raises what the run raises (:class:`agentgram.RunError`, ``PolicyError``), after the events before it.
     """
 
-    def __init__(self, make: MakeRun[Out]) -> None:
+    def __init__(self, task: Task) -> None:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._run = make(self._events.put_nowait)
+        self._run = Run[Out](task, self._events.put_nowait, self._events.join)
         self._task: asyncio.Task[RunResult[Out]] | None = None
         self._over = False
+        self._unread = False
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self
@@ -49,7 +49,11 @@ class RunStream(Generic[Out]):
             raise StopAsyncIteration
         if self._task is None:
             self._task = asyncio.ensure_future(self._run.execute())
-            self._task.add_done_callback(lambda _task, put=self._events.put_nowait: put(None))  # type: ignore[misc]
+            events = self._events  # and not self: a stream that is dropped must be free to go
+            self._task.add_done_callback(lambda _: events.put_nowait(None))
+        elif self._unread:
+            self._events.task_done()  # only now is the event before this one done with: the run goes on
+        self._unread = True
         event = await self._events.get()
         if event is not None:
             return event
@@ -109,26 +113,29 @@ class SyncRunStream(Generic[Out]):
     Leaving the ``with`` early, or :meth:`close`, cancels the run. Iterating raises what the run raises.
     """
 
-    def __init__(self, make: MakeRun[Out]) -> None:
+    def __init__(self, task: Task) -> None:
         self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stream: RunStream[Out] | None = None
         self._reader: asyncio.Task[None] | None = None
         self._started = threading.Event()
+        self._wanted = asyncio.Semaphore(0)
         self._error: BaseException | None = None
         self._over = False
         context = contextvars.copy_context()
         self._thread = threading.Thread(
-            target=lambda: context.run(asyncio.run, self._read(make)), name="agentgram-run", daemon=True
+            target=lambda: context.run(asyncio.run, self._read(task)), name="agentgram-run", daemon=True
         )
 
-    async def _read(self, make: MakeRun[Out]) -> None:
+    async def _read(self, task: Task) -> None:
         self._loop, self._reader = asyncio.get_running_loop(), asyncio.current_task()
         self._started.set()
         try:
-            async with RunStream(make) as self._stream:
+            async with RunStream[Out](task) as self._stream:
+                await self._wanted.acquire()
                 async for event in self._stream:
                     self._events.put(event)
+                    await self._wanted.acquire()
         except asyncio.CancelledError:
             pass
         except BaseException as error:  # raised where the events are read
@@ -144,6 +151,8 @@ class SyncRunStream(Generic[Out]):
             raise StopIteration
         if not self._thread.ident:
             self._thread.start()
+            self._started.wait()
+        self._ask(self._wanted.release)
         event = self._events.get()
         if event is not None:
             return event
@@ -157,12 +166,14 @@ class SyncRunStream(Generic[Out]):
         """Cancels the run if it has not ended, and waits until it has."""
         self._over = True
         if self._thread.ident and self._thread.is_alive():
-            self._started.wait()
-            assert self._loop is not None
             assert self._reader is not None
-            with contextlib.suppress(RuntimeError):  # it ended in between
-                self._loop.call_soon_threadsafe(self._reader.cancel)
+            self._ask(self._reader.cancel)
             self._thread.join()
+
+    def _ask(self, act: Callable[[], object]) -> None:
+        assert self._loop is not None
+        with contextlib.suppress(RuntimeError):  # the run has ended, and its loop with it
+            self._loop.call_soon_threadsafe(act)
 
     def __enter__(self) -> Self:
         return self

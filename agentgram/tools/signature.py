@@ -201,7 +201,11 @@ def of_function(
         elif marker is not None:
             bound.setdefault(parameter.name, marker)
         elif parameter.name not in bound:
-            default = dataclasses.MISSING if parameter.default is parameter.empty else Field(default=parameter.default)
+            default = (
+                dataclasses.MISSING
+                if parameter.default is parameter.empty
+                else Field(default=parameter.default, kw_only=True)
+            )
             fields_.append((parameter.name, hint, default))
     adapter = _adapter(fields_, name)
     return Parameters(

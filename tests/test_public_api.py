@@ -1,0 +1,68 @@
+"""The public door: what it promises is there, and nothing else is."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import inspect
+
+import pytest
+
+import agentgram
+
+# The names that other people's code is written against.
+PROMISED = {
+    "agentgram": (
+        "Agent AgentgramError ContextOverflow DefinitionError GrammarError LimitExceeded Limits ModelError "
+        "ModelRetry ModelSettings Only Policy PolicyError Principal RunCancelled RunContext RunError Tool ToolFailed "
+        "Toolset allow ask bind deny tool"
+    ),
+    "agentgram.events": (
+        "ApprovalNeeded ArgumentsDelta CallDenied FinalOutput MalformedCall ReasoningDelta StepEnd TextDelta "
+        "ToolCallEnd ToolCallStart ToolProgress ToolResult"
+    ),
+    "agentgram.policy": "Decision Policy Principal allow ask deny",
+    "agentgram.testing": "ScriptedModel call no_models",
+    "agentgram.tools": "ModelRetry RunContext Tool ToolDefinition ToolFailed Toolset bind tool",
+}
+
+
+@pytest.mark.parametrize(("module", "name"), [(m, n) for m, names in PROMISED.items() for n in names.split()])
+def test_promised_names_are_there(module: str, name: str) -> None:
+    assert getattr(importlib.import_module(module), name) is not None
+
+
+@pytest.mark.parametrize("name", agentgram.__all__)
+def test_every_public_name_has_one_home_and_a_docstring(name: str) -> None:
+    value = getattr(agentgram, name)
+    if name == "__version__":
+        return
+    if inspect.isclass(value) or inspect.isfunction(value):
+        assert value.__module__.startswith("agentgram.")
+        assert inspect.getdoc(value), f"{name} has no docstring"
+    assert name in dir(agentgram)
+
+
+def test_all_is_complete_and_has_no_doubles() -> None:
+    assert len(set(agentgram.__all__)) == len(agentgram.__all__)
+    assert set(agentgram._HOME) | {"__version__"} == set(agentgram.__all__)
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Agnet'"):
+        _ = agentgram.Agnet
+
+
+def test_the_version_is_the_distributions() -> None:
+    try:
+        installed = importlib.metadata.version("agentgram-sdk")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("run from a source tree that is not installed")
+    assert agentgram.__version__ == installed
+
+
+def test_every_error_is_in_the_tree() -> None:
+    errors = [getattr(agentgram, n) for n in agentgram.__all__ if inspect.isclass(getattr(agentgram, n))]
+    for error in errors:
+        if issubclass(error, Exception) and error not in (agentgram.ModelRetry, agentgram.ToolFailed):
+            assert issubclass(error, agentgram.AgentgramError), error
