@@ -125,8 +125,8 @@ def main() -> int:
     if not found:
         print("\nThe call was valid by construction, and the answer is what the database says.")
     print(
-        "A model of 135 million parameters makes mistakes: it may pick the wrong tool, ask for the wrong order or misread"
-        "\na result. What it cannot do is write a call that does not parse, does not fit the function, or is not allowed."
+        "A model of 135 million parameters makes mistakes: it may pick the wrong tool, ask for the wrong order,\n"
+        "or misread a result. It cannot write a call that does not parse, does not fit the function, or is not allowed."
     )
     return 1 if found else 0
 

@@ -180,7 +180,9 @@ class _Turn:
         self.context = decoder.context
         self.permitted = decoder.grammar(request.permitted).matcher()
         self.declared = declared.matcher() if declared is not None else None
-        self.parser = self._parser(request.permitted)
+        # By what is declared: the beginning of a call that will be denied is then held back like any other's.
+        self.seen = request.permitted if declared is None else request.declared
+        self.parser = self._parser()
         self.mask = allocate_mask(1, self.vocabulary.size)
         self.ends = _ends_mask(self.vocabulary)
         self.random = _generator(request)
@@ -287,12 +289,14 @@ class _Turn:
         text = self.prefill + b"".join(map(self.vocabulary.token_bytes, self.tokens))
         kept, length = 0, len(self.prefill)
         for token in self.tokens:
-            length += len(self.vocabulary.token_bytes(token))
-            if length > settled:
+            after = length + len(self.vocabulary.token_bytes(token))
+            if after > settled:
                 break
-            kept += 1
+            kept, length = kept + 1, after
         self.backend.truncate(self.start + kept)
-        parser = self.format.parser(self.request.permitted, self.vocabulary)
+        if length < settled:  # a token ran across: its settled part is spelled with others
+            self.backend.append(self.vocabulary.encode(text[length:settled]))
+        parser = self.format.parser(self.seen, self.vocabulary)
         parser.feed_bytes(text[:settled])
         yield self._step_end(parser.close(), finish)
 
@@ -316,7 +320,7 @@ class _Turn:
         """Which tool was meant, and where in its arguments P parted from S: follows S on the side until it shows."""
         matcher = self.declared
         assert matcher is not None, "one grammar cannot disagree with itself"
-        parser = self._parser(self.request.declared)
+        parser = self._parser()
         for committed in self.tokens:
             parser.feed_token(committed)
         path: tuple[str | int, ...] = ()
@@ -337,8 +341,8 @@ class _Turn:
             token = (self._forced(matcher) or [self._choose()])[0]
         return "", ()
 
-    def _parser(self, request: Request) -> Parser:
-        parser = self.format.parser(request, self.vocabulary)
+    def _parser(self) -> Parser:
+        parser = self.format.parser(self.seen, self.vocabulary)
         if self.prefill:
             parser.feed_bytes(self.prefill)
         return parser

@@ -190,19 +190,34 @@ class TargetBackend(NoiseBackend):
         super().__init__(vocabulary, speller, random)
         self.targets = targets
         self._from = 0
+        self._leader: bytes | None = None
+        self._masked: set[bytes] = set()
 
     def wish(self, scores: NDArray[np.float32]) -> None:
-        """The first target before the others; the end where one is complete; all over again where none can be met."""
+        """The first target that can be met before the others; the end where one is complete; else all over again."""
         written = self.reply
         done = written[self._from :]
-        if not any(t.startswith(done) for t in self.targets):
+        if self._from == 0 and self._leader is not None and not self._leader.startswith(done):
+            self._masked.add(self._leader)  # its tokens had the highest scores, and another was taken
+        alive = self._alive(done)
+        if not alive:
             self._from, done = len(written), b""
-        for rank, target in enumerate(self.targets):
+            alive = self._alive(done)
+            self.random.shuffle(alive)  # this may be the middle of a string: whichever fails here is worth another try
+        elif self._from and self._leader is not None and self._leader in alive:
+            alive.remove(self._leader)
+            alive.insert(0, self._leader)
+        self._leader = alive[0] if alive else None
+        for rank, target in enumerate(alive):
             if target == done:
-                scores[self._ends] += 300
-            elif target.startswith(done):
-                for token in self.speller.next(target, len(done)):
-                    scores[token] += 200 if rank == 0 else 100
+                scores[self._ends] += 1000
+            for token in self.speller.next(target, len(done)):
+                scores[token] += 500 if rank == 0 else 100
+
+    def _alive(self, done: bytes) -> list[bytes]:
+        """The targets that begin with ``done``, those last that the masks have cut off before."""
+        alive = [t for t in self.targets if t.startswith(done)]
+        return [t for t in alive if t not in self._masked] or alive
 
 
 class AdversarialModel(GrammarModel):

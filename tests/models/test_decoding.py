@@ -98,7 +98,8 @@ def test_a_required_single_call_costs_few_choices() -> None:
     events, _ = write(call(GET, order=7), request)
     end = end_of(events)
     assert end.message.calls[0].arguments == {"order": 7}
-    assert end.sampled_tokens <= 2, "one digit, and whether another follows; the rest is forced"
+    # The key could be spelled with escapes; then one digit, and whether another follows. The rest is forced.
+    assert end.sampled_tokens <= len("order") + 2
 
 
 def test_forced_tokens_are_appended_in_one_piece() -> None:
@@ -114,7 +115,8 @@ def test_forced_tokens_are_appended_in_one_piece() -> None:
     decoder = Decoder(Engine.shared(BYTES), HERMES)
     request = turn([GET], tool_choice="required", parallel=False)
     list(decoder.decode(backend, request, Prompt(text="")))
-    assert pieces[0] == len(target.partition(b"7")[0])
+    assert pieces[0] == len(target.partition(b"order")[0])
+    assert max(pieces[1:]) >= len(b"}}\n</tool_call>") - 1
     assert sum(pieces) == len(target)
 
 
