@@ -86,10 +86,10 @@ class Lowering {
     switch (e.kind) {
       case Expr::kText:
         for (std::size_t i = 0; i < e.text.size();) out += escaped(e.text, i);
-        out = "(?:" + out + ")";
+        out.insert(0, "(?:").append(")");
         break;
       case Expr::kRegex:
-        out = e.text.starts_with('[') && closes_at_end(e.text) ? e.text : "(?:" + e.text + ")";
+        out = e.text.starts_with('[') && closes_at_end(e.text) ? e.text : std::string("(?:").append(e.text).append(")");
         break;
       case Expr::kRef:
         return patterns_[e.rule];
@@ -97,7 +97,8 @@ class Lowering {
         if (e.min > kMaxCount || (e.max != kNoMax && e.max > kMaxCount)) return std::nullopt;
         auto inner = pattern(e.children[0]);
         if (!inner) return std::nullopt;
-        out = "(?:" + *inner + "{" + std::to_string(e.min) + "," + (e.max == kNoMax ? "" : std::to_string(e.max)) + "})";
+        out.append("(?:").append(*inner).append("{").append(std::to_string(e.min)).append(",");
+        out.append(e.max == kNoMax ? "" : std::to_string(e.max)).append("})");
         break;
       }
       default:
@@ -108,7 +109,7 @@ class Lowering {
           out += *inner;
           if (out.size() > kMaxPattern) return std::nullopt;
         }
-        out = "(?:" + out + ")";
+        out.insert(0, "(?:").append(")");
     }
     if (out.size() > kMaxPattern) return std::nullopt;
     return out;

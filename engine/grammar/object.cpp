@@ -119,7 +119,6 @@ ObjectRule::ObjectRule(ObjectSpec spec, TerminalPool& pool) : spec_(std::move(sp
   std::sort(order.begin(), order.end(),
             [&](std::uint32_t a, std::uint32_t b) { return spec_.members[a].name < spec_.members[b].name; });
   KeyLanguage keys;
-  keys.canonical = spec_.whitespace == Whitespace::kCanonical;
   for (std::uint32_t i : order) {
     if (spec_.members[i].value) {
       keys.names.push_back(spec_.members[i].name);
@@ -128,8 +127,27 @@ ObjectRule::ObjectRule(ObjectSpec spec, TerminalPool& pool) : spec_(std::move(sp
       keys.forbidden.push_back(spec_.members[i].name);
     }
   }
-  for (const auto& other : spec_.others) keys.classes.push_back(other.keys);
-  if (!keys.names.empty() || !keys.classes.empty()) key_ = pool.json_key(keys);
+  if (spec_.others.size() == 1 && spec_.others[0].keys == StringLanguage{}) {
+    other_key_ = pool.json_string({});
+    for (std::uint32_t i : order) names_.push_back(spec_.members[i].name);
+    keys.forbidden.clear();
+  } else {
+    for (const auto& other : spec_.others) keys.classes.push_back(other.keys);
+  }
+  if (spec_.whitespace == Whitespace::kCanonical && keys.classes.empty()) {
+    // Declared keys as json.dumps spells them, so that they are forced byte by byte.
+    std::vector<std::pair<std::string, std::uint32_t>> spelled;
+    for (std::uint32_t i : by_label_) spelled.emplace_back(quoted(spec_.members[i].name), i);
+    std::sort(spelled.begin(), spelled.end());
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < spelled.size(); ++i) {
+      by_label_[i] = spelled[i].second;
+      texts.push_back(std::move(spelled[i].first));
+    }
+    if (!texts.empty()) key_ = pool.fanout(std::move(texts));
+  } else if (!keys.names.empty() || !keys.classes.empty()) {
+    key_ = pool.json_key(keys);
+  }
 
   if (!spec_.dependent_required.empty()) {
     closure_.resize(m);
@@ -156,7 +174,7 @@ ObjectRule::ObjectRule(ObjectSpec spec, TerminalPool& pool) : spec_(std::move(sp
 void ObjectRule::settle() {
   const std::size_t m = spec_.members.size();
   usable_.assign(m, 0);
-  for (std::size_t i = 0; i < m; ++i) usable_[i] = key_ && is_productive(spec_.members[i].value);
+  for (std::size_t i = 0; i < m; ++i) usable_[i] = is_productive(spec_.members[i].value);
   if (!closure_.empty()) {  // a member is of no use when one that it needs can never be
     for (bool changed = true; changed;) {
       changed = false;
@@ -281,6 +299,7 @@ void ObjectRule::expand(std::uint32_t state, const Payload& payload, Edges& out)
       [[fallthrough]];
     case kKey:
       if (key_ && any_next(payload, w)) add_edge(out, {key_.get()}, kColon, payload);
+      if (other_key_ && others_allowed(payload, w)) add_edge(out, {other_key_.get()}, kOtherColon, payload);
       break;
     case kColon:
       add_edge(out, {colon_.get()}, kValue, payload);
@@ -309,7 +328,8 @@ bool ObjectRule::admits(std::uint32_t to, const Payload& payload, const Terminal
 
 bool ObjectRule::on_label(std::uint32_t to, const Payload& payload, std::uint32_t label, const KeyByte* key,
                           Arena& arena, std::uint32_t* state, Payload* out) const {
-  if (to != kColon) return Rule::on_label(to, payload, label, key, arena, state, out);
+  if (to != kColon && to != kOtherColon) return Rule::on_label(to, payload, label, key, arena, state, out);
+  if (to == kOtherColon) label = static_cast<std::uint32_t>(by_label_.size());
   Word w(payload.word);
   const std::uint32_t m = static_cast<std::uint32_t>(spec_.members.size());
   const SeenKey* keys = payload.blob ? payload.blob->keys : nullptr;
@@ -322,7 +342,7 @@ bool ObjectRule::on_label(std::uint32_t to, const Payload& payload, std::uint32_
     std::uint32_t cls = label - static_cast<std::uint32_t>(by_label_.size());
     if (cls >= spec_.others.size() || !other_usable_[cls] || !others_allowed(payload, w)) return false;
     std::string text;
-    if (!unquote(key, {}, &text) || contains_key(keys, text)) return false;
+    if (!unquote(key, {}, &text) || !is_new(keys, text)) return false;
     char* copy = arena.array<char>(text.size() + 1);
     std::copy(text.begin(), text.end(), copy);
     keys = arena.make<SeenKey>(keys, copy, static_cast<std::uint32_t>(text.size()), hash_text(text), false);
@@ -347,9 +367,39 @@ bool ObjectRule::on_label(std::uint32_t to, const Payload& payload, std::uint32_
 
 bool ObjectRule::key_is_new(const Payload& payload, const KeyByte* key, std::string_view rest) const {
   const SeenKey* keys = payload.blob ? payload.blob->keys : nullptr;
-  if (!keys) return true;
+  if (!keys && names_.empty()) return true;
   std::string text;
-  return unquote(key, rest, &text) && !contains_key(keys, text);
+  return unquote(key, rest, &text) && is_new(keys, text);
+}
+
+bool ObjectRule::taken_keys(const Payload& payload, const KeyByte* key, std::vector<std::string_view>* rests) const {
+  rests->clear();
+  std::string prefix;
+  if (key) {
+    std::string raw(key->length, '\0');
+    for (const KeyByte* k = key; k; k = k->previous) raw[k->length - 1] = static_cast<char>(k->byte);
+    const std::size_t escape = raw.rfind('\\');
+    if (escape == std::string::npos) {
+      prefix = raw.substr(1);
+    } else {
+      // Decoded with a closing quote, which is sound only outside an escape: ask for the slow way near one.
+      if (raw.size() - escape < 12) return false;
+      if (!unquote(key, "\"", &prefix)) return false;
+    }
+  }
+  auto from = std::lower_bound(names_.begin(), names_.end(), prefix);
+  for (; from != names_.end() && from->starts_with(prefix); ++from) rests->push_back(std::string_view(*from).substr(prefix.size()));
+  const std::size_t sorted = rests->size();
+  for (const SeenKey* k = payload.blob ? payload.blob->keys : nullptr; k; k = k->previous) {
+    std::string_view text(k->text, k->size);
+    if (text.starts_with(prefix)) rests->push_back(text.substr(prefix.size()));
+  }
+  if (rests->size() > sorted) std::sort(rests->begin(), rests->end());
+  return true;
+}
+
+bool ObjectRule::is_new(const SeenKey* keys, const std::string& text) const {
+  return !contains_key(keys, text) && !std::binary_search(names_.begin(), names_.end(), text);
 }
 
 // --- shortest ends
@@ -363,8 +413,9 @@ std::uint64_t ObjectRule::member_cost(std::uint32_t k) const {
 bool ObjectRule::fresh_key(const Payload& p, const std::vector<Pick>& taken, std::uint32_t cls, std::string* out) const {
   const std::uint32_t label = static_cast<std::uint32_t>(by_label_.size()) + cls;
   const SeenKey* keys = p.blob ? p.blob->keys : nullptr;
-  std::string base;
-  if (!key_->shortest_label(Terminal::kStart, label, &base)) return false;
+  Terminal& terminal = other_key_ ? *other_key_ : *key_;
+  std::string base = "\"\"";
+  if (!other_key_ && !terminal.shortest_label(Terminal::kStart, label, &base)) return false;
   base.pop_back();  // the closing quote
   static const std::string alphabet = "abcdefghijklmnopqrstuvwxyz0123456789_ABCDEFGHIJKLMNOPQRSTUVWXYZ";
   for (std::size_t n = 0; n < 100'000; ++n) {
@@ -372,8 +423,8 @@ bool ObjectRule::fresh_key(const Payload& p, const std::vector<Pick>& taken, std
     for (std::size_t i = n; i > 0; i = (i - 1) / alphabet.size()) spelled += alphabet[(i - 1) % alphabet.size()];
     spelled += '"';
     Terminal::State s = Terminal::kStart;
-    for (unsigned char c : spelled) s = s ? key_->next(s, c) & Terminal::kStateMask : 0;
-    if (!s || !key_->accepting(s) || key_->label(s) != label) continue;
+    for (unsigned char c : spelled) s = s ? terminal.next(s, c) & Terminal::kStateMask : 0;
+    if (!s || !terminal.accepting(s) || (!other_key_ && terminal.label(s) != label)) continue;
     bool used = std::any_of(taken.begin(), taken.end(), [&](const Pick& t) { return t.key == spelled; });
     if (used) continue;
     Arena scratch;
@@ -381,7 +432,7 @@ bool ObjectRule::fresh_key(const Payload& p, const std::vector<Pick>& taken, std
     std::uint32_t length = 0;
     for (unsigned char c : spelled) chain = scratch.make<KeyByte>(chain, ++length, c, false);
     std::string text;
-    if (unquote(chain, {}, &text) && !contains_key(keys, text)) {
+    if (unquote(chain, {}, &text) && is_new(keys, text)) {
       *out = spelled;
       return true;
     }

@@ -25,9 +25,12 @@ class ObjectRule final : public Rule {
   std::pair<std::uint32_t, std::uint32_t> other_labels(std::uint32_t) const override {
     return {static_cast<std::uint32_t>(by_label_.size()), static_cast<std::uint32_t>(spec_.others.size())};
   }
-  bool tracks_keys() const override { return !spec_.others.empty(); }
-  bool needs_key(std::uint32_t to, std::uint32_t label) const override { return to == kColon && label >= by_label_.size(); }
+  bool reads_key(std::uint32_t to) const override {
+    return to == kOtherColon || (to == kColon && !other_key_ && !spec_.others.empty());
+  }
+  bool needs_key(std::uint32_t to, std::uint32_t label) const override { return to == kOtherColon || (to == kColon && label >= by_label_.size()); }
   bool key_is_new(const Payload& payload, const KeyByte* key, std::string_view rest) const override;
+  bool taken_keys(const Payload& payload, const KeyByte* key, std::vector<std::string_view>* rests) const override;
   bool is_tail(std::uint32_t to) const override { return to == kEnd; }
   std::uint64_t min_cost(std::uint32_t state, const Payload& payload) const override;
   void write_min(std::uint32_t state, const Payload& payload, Ending& out) const override;
@@ -36,10 +39,11 @@ class ObjectRule final : public Rule {
   std::size_t bytes() const override;
 
   static std::string quoted(const std::string& key);  // a shortest JSON spelling
+  bool is_new(const SeenKey* keys, const std::string& text) const;
   static bool unquote(const KeyByte* key, std::string_view rest, std::string* out);
 
  private:
-  enum State : std::uint32_t { kOpen, kFirst, kColon, kValue, kAfter, kKey, kEnd };
+  enum State : std::uint32_t { kOpen, kFirst, kColon, kValue, kAfter, kKey, kEnd, kOtherColon };
   static constexpr std::uint64_t kMask = (1u << 20) - 1;
 
   // The payload's word, unpacked.
@@ -86,6 +90,10 @@ class ObjectRule final : public Rule {
   std::vector<std::vector<std::uint32_t>> closure_;  // dependentRequired, transitively; empty when there is none
   std::vector<char> usable_, other_usable_;
   bool any_other_ = false;
+  // Undeclared keys of any spelling are read by the terminal of all strings, which every object shares; that they are none of
+  // the names is checked where they end. Null: the key terminal tells all classes apart.
+  TerminalPtr other_key_;
+  std::vector<std::string> names_;  // sorted: declared and forbidden names, where other_key_ is used
   TerminalPtr open_, close_first_, close_, comma_, colon_, key_;
 };
 

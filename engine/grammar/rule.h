@@ -98,12 +98,16 @@ class Rule {
   }
   // Whether some label in the range is allowed.
   virtual bool admits(std::uint32_t /*to*/, const Payload&, const Terminal::Range&) const { return true; }
-  // Whether the spelling of keys is needed in on_label (undeclared keys that must not repeat).
-  virtual bool tracks_keys() const { return false; }
+  // Whether on_label needs the spelling of the terminal on the way to state `to` (undeclared keys, which must not repeat).
+  // It is then called for a terminal without labels, too.
+  virtual bool reads_key(std::uint32_t /*to*/) const { return false; }
   // Whether a key with this label must be compared with those seen; and whether one is new: the spelling so far, and the
   // bytes that complete it.
   virtual bool needs_key(std::uint32_t /*to*/, std::uint32_t /*label*/) const { return false; }
   virtual bool key_is_new(const Payload&, const KeyByte* /*key*/, std::string_view /*rest*/) const { return true; }
+  // What is left of the keys that may not come (again) and that begin as spelled so far, decoded and sorted. False: the
+  // spelling ends inside an escape, where key_is_new has to be asked.
+  virtual bool taken_keys(const Payload&, const KeyByte* /*key*/, std::vector<std::string_view>* /*rests*/) const { return true; }
   // Labels behind Terminal::Range::others on the way to state `to`: the first, and how many.
   virtual std::pair<std::uint32_t, std::uint32_t> other_labels(std::uint32_t /*to*/) const {
     return {TerminalPool::kText, 1};

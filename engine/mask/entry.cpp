@@ -14,11 +14,13 @@ class EntryBuilder {
   std::shared_ptr<const Entry> build() {
     out_ = std::make_shared<Entry>();
     path_.resize(vocab_.trie().max_depth() + 2);
-    path_[0] = {start_, 0, terminal_.accepting(start_)};
+    path_[0] = {start_, 0, 0, terminal_.accepting(start_)};
     SliceKey loop;
     SliceKey first;  // ASCII bytes (and other characters) that lead to the loop state
     Terminal::State to = find_loop(&first, &loop);
-    if (to != Terminal::kDead) {
+    loop_ = loop;
+    loop_state_ = to;
+    if (to != Terminal::kDead && loop.count() >= kPlanFrom) {
       by_slices(to, first, loop);
     } else {
       const ByteTrie& trie = vocab_.trie();
@@ -29,9 +31,13 @@ class EntryBuilder {
   }
 
  private:
+  static constexpr int kWorthIt = 8;    // characters in a loop from which looking for it pays
+  static constexpr int kPlanFrom = 64;  // characters from which what is outside the loop is the smaller part
+
   struct Step {
     Terminal::State state;
     std::uint32_t units;
+    std::uint32_t chars;  // UTF-8 characters begun
     bool accepting;
   };
   struct Group {
@@ -46,7 +52,6 @@ class EntryBuilder {
 
   // The state on which most characters loop, seen from the start: itself or one step away.
   Terminal::State find_loop(SliceKey* first, SliceKey* loop) {
-    constexpr int kWorthIt = 8;
     Terminal::State best = Terminal::kDead;
     int most = 0;
     for (int probe : {-1, int{'e'}, int{' '}, int{'0'}, int{'n'}}) {
@@ -136,12 +141,13 @@ class EntryBuilder {
 
   // Walks the subtree [from, until) of a trie; `from` has depth 1.
   void walk(const ByteTrie& trie, std::uint32_t from, std::uint32_t until) {
+    const bool whole_tree = &trie == &vocab_.trie();
     for (std::uint32_t n = from; n < until;) {
       ++out_->nodes;
       const std::uint32_t depth = trie.depth(n);
       const Step& before = path_[depth - 1];
       std::uint32_t next = terminal_.next(before.state, trie.byte(n));
-      Step step{next & Terminal::kStateMask, before.units, false};
+      Step step{next & Terminal::kStateMask, before.units, before.chars + ((trie.byte(n) & 0xC0) != 0x80), false};
       if (next & Terminal::kUnit) next = ++step.units > counter_.room && counted_ ? Terminal::kDead : next;
       if ((next & Terminal::kClose) && before.units < counter_.need) next = Terminal::kDead;
       if (next == Terminal::kDead) {
@@ -160,7 +166,20 @@ class EntryBuilder {
           inner_exits(trie, n, n + 1, depth - 1);
         }
       }
+      if (whole_tree && step.state == loop_state_ && loop_.covers(vocab_.below(n))) {
+        loops_below(trie, n, step);
+        n = trie.skip(n);
+        continue;
+      }
       ++n;
+    }
+  }
+
+  // Everything below this node only loops: all of it is accepted, as far as the counter goes.
+  void loops_below(const ByteTrie& trie, std::uint32_t node, const Step& at) {
+    Group& g = group(terminal_.labelled() ? terminal_.range(at.state) : Terminal::Range{});
+    for (const std::uint32_t* t = trie.end(node); t != trie.end(trie.skip(node) - 1); ++t) {
+      if (!counted_ || at.units + (vocab_.chars(*t) - at.chars) <= counter_.room) g.ids.push_back(*t);
     }
   }
 
@@ -231,6 +250,8 @@ class EntryBuilder {
   const Terminal::State start_;
   const CounterClass counter_;
   const bool counted_;
+  SliceKey loop_;
+  Terminal::State loop_state_ = Terminal::kDead;
   std::shared_ptr<Entry> out_;
   std::vector<Step> path_;
   std::vector<Group> groups_;

@@ -95,8 +95,8 @@ void MaskWorkspace::fill_group(const Vocabulary& vocab, MaskCache& cache, const 
     for (std::uint32_t id : accepted.ids) set(row, id);
   }
   for (const auto& leaves : entry->leaves) {
-    if (labelled && first.node->rule->tracks_keys() && first.node->rule->needs_key(first.to, leaves.label)) {
-      leaves_by_key(vocab, first, leaves, row);
+    if (first.node->rule->reads_key(first.to) && first.node->rule->needs_key(first.to, leaves.label)) {
+      for (std::size_t i = 0; i < count; ++i) leaves_by_key(vocab, items[i], leaves, row);
     } else {
       leaves_of(vocab, items, count, leaves, row);
     }
@@ -138,30 +138,35 @@ void MaskWorkspace::leaves_of(const Vocabulary&, const Item* items, std::size_t 
   parser.arena().release(mark);
 }
 
-// Keys that no name declares must not repeat: what a token makes of the key decides, token by token. All tokens with the
-// same rest share one walk, made with the first of them whose key is new.
+// Keys that no name declares must not repeat: what a token makes of the key decides, token by token. Tokens with the same rest
+// share one walk, made with the first whose key is new.
 void MaskWorkspace::leaves_by_key(const Vocabulary& vocab, const Item& item, const Entry::Leaves& leaves, std::uint32_t* row) {
   const ByteTrie& rests = leaves.rests;
+  const Rule& rule = *item.node->rule;
   const Arena::Mark mark = parser.arena().mark();
+  const bool known = rule.taken_keys(item.payload, item.key, &taken_);
+  auto is_new = [&](std::string_view part) {
+    if (!known || part.find('\\') != std::string_view::npos) return rule.key_is_new(item.payload, item.key, part);
+    return !std::binary_search(taken_.begin(), taken_.end(), part.substr(0, part.size() - 1));  // without the quote
+  };
+  const bool all_new = known && taken_.empty();
   bool walked = false;
-  std::vector<char> ok(rests.nodes(), 0);  // rests that can be taken
   for (std::uint32_t n = 0; n < rests.nodes(); ++n) {
+    if (walked && !allowed_[n]) continue;
     for (auto t = rests.begin(n); t != rests.end(n); ++t) {
       const std::string_view bytes = vocab.bytes(*t);
       const std::string_view part = bytes.substr(0, bytes.size() - rests.depth(n));
-      const auto* data = reinterpret_cast<const std::uint8_t*>(part.data());
-      if (!item.node->rule->key_is_new(item.payload, item.key, part)) continue;
+      if (!all_new && !is_new(part)) continue;
       if (!walked) {
         walked = true;
-        parser.complete(&item, 1, leaves.label, data, part.size(), after_);
-        if (after_.dead()) {
-          parser.arena().release(mark);
-          return;
+        allowed_.assign(rests.nodes(), 0);
+        parser.complete(&item, 1, leaves.label, reinterpret_cast<const std::uint8_t*>(part.data()), part.size(), after_);
+        if (!after_.dead()) {
+          allowed_[0] = 1;
+          visit(rests, 0, after_, [&](std::uint32_t m) { return allowed_[m] = 1, true; });
         }
-        ok[0] = 1;
-        visit(rests, 0, after_, [&](std::uint32_t m) { return ok[m] = 1, true; });
       }
-      if (ok[n]) set(row, *t);
+      if (allowed_[n]) set(row, *t);
     }
   }
   parser.arena().release(mark);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "mask/cache.h"
@@ -33,6 +34,8 @@ class MaskWorkspace {
   std::vector<Config> stack_;
   std::vector<Arena::Mark> marks_;
   std::vector<Item> sorted_;
+  std::vector<std::string_view> taken_;
+  std::vector<char> allowed_;
   Config after_, group_;
   bool row_empty_ = false;  // the row has not been written yet
 };

@@ -12,17 +12,22 @@ std::shared_ptr<const SlicePlan> Slices::plan(const SliceKey& key) {
   if (slot) return slot;
   auto out = std::make_shared<SlicePlan>();
   const Vocabulary& v = *vocab_;
-  out->bits.assign(v.words(), 0);
-  std::vector<std::pair<std::string_view, std::uint32_t>> rest;
-  for (std::uint32_t id : v.trie().values()) {
-    const auto& sig = v.signature(id);
-    if (!(sig.ascii[0] & ~key.ascii[0]) && !(sig.ascii[1] & ~key.ascii[1]) && (!sig.other || (key.other && v.whole(id)))) {
-      out->bits[id / 32] |= 1u << (id % 32);
-    } else {
-      rest.emplace_back(v.bytes(id), id);
-    }
-  }
-  out->rest = ByteTrie(rest);
+  // A subtree made only of the slice's characters, reached by them, holds only tokens of the slice.
+  std::vector<char> inside(v.trie().max_depth() + 1, 0);
+  inside[0] = 1;
+  out->rest = v.trie().part(
+      [&](std::uint32_t n) {
+        const std::uint32_t d = v.trie().depth(n);
+        inside[d] = inside[d - 1] && key.has_lead(v.trie().byte(n));
+        if (!inside[d] || !key.covers(v.below(n))) return true;
+        for (auto t = v.trie().begin(n); t != v.trie().end(n); ++t) {
+          if (!key.covers(v.signature(*t), v.whole(*t))) return true;
+        }
+        return false;
+      },
+      [&](std::uint32_t id) { return !key.covers(v.signature(id), v.whole(id)); });
+  out->bits = v.all_bits();
+  for (std::uint32_t id : out->rest.values()) out->bits[id / 32] &= ~(1u << (id % 32));
   slot = out;
   if (plans_.size() > kMostPlans) {
     for (auto it = plans_.begin(); it != plans_.end(); ++it) {

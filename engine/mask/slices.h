@@ -20,6 +20,13 @@ struct SliceKey {
   bool has(std::uint8_t b) const { return b < 0x80 && (ascii[b >> 6] >> (b & 63) & 1); }
   void set(std::uint8_t b) { ascii[b >> 6] |= std::uint64_t{1} << (b & 63); }
   int count() const;
+  bool covers(const Vocabulary::Below& b) const {
+    return !(b.ascii[0] & ~ascii[0]) && !(b.ascii[1] & ~ascii[1]) && !b.partial && (!b.other || other);
+  }
+  bool covers(const Vocabulary::Signature& s, bool whole) const {
+    return !(s.ascii[0] & ~ascii[0]) && !(s.ascii[1] & ~ascii[1]) && (!s.other || (other && whole));
+  }
+  bool has_lead(std::uint8_t b) const { return b < 0x80 ? has(b) : other; }
   auto operator<=>(const SliceKey&) const = default;
 };
 

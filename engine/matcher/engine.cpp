@@ -149,8 +149,7 @@ Symbol EngineCore::build(Builder& b, const SpecPtr& spec, std::vector<std::share
       return s;
     }
     case Spec::kEbnf: {
-      auto compiled = compile_ebnf(spec->text, b.pool(), options_.limits);
-      return b.embed(compiled);
+      return b.embed(compile_ebnf(spec->text, b.pool(), options_.limits));
     }
     case Spec::kSchema: {
       auto compiled = fragment(spec, depth + 1);

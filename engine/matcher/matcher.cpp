@@ -223,18 +223,21 @@ Ending shortest_end(const Config& config) {
     search.write_node(node, best);
   };
   for (const Item& item : config.items) {
-    if (!item.terminal->labelled()) {
+    if (!item.terminal->labelled() && !item.node->rule->reads_key(item.to)) {
       if (item.terminal->min_rest(item.state, item.counter) < least) {
         consider(item.terminal->shortest(item.state, item.counter), item.node, item.to, item.payload);
       }
       continue;
     }
-    auto range = item.terminal->range(item.state);
     auto try_from = [&](std::uint32_t label, Terminal::State from, std::string bytes) {
       std::uint32_t state = 0;
       Payload payload;
       std::string rest;
-      if (!item.terminal->shortest_label(from, label, &rest)) return false;
+      if (!item.terminal->labelled()) {
+        rest = item.terminal->shortest(from, item.counter);
+      } else if (!item.terminal->shortest_label(from, label, &rest)) {
+        return false;
+      }
       bytes += rest;
       const KeyByte* key = item.key;
       for (unsigned char c : bytes) key = arena.make<KeyByte>(key, key ? key->length + 1 : 1, c, false);
@@ -243,7 +246,7 @@ Ending shortest_end(const Config& config) {
       return true;
     };
     auto try_label = [&](std::uint32_t label) {
-      if (try_from(label, item.state, {}) || !item.node->rule->tracks_keys()) return;
+      if (try_from(label, item.state, {}) || !item.node->rule->reads_key(item.to)) return;
       // The shortest key is there already: a few more letters make a new one.
       for (std::size_t n = 1; n < 20'000; ++n) {
         std::string letters;
@@ -253,6 +256,11 @@ Ending shortest_end(const Config& config) {
         if (at && try_from(label, at, letters)) return;
       }
     };
+    if (!item.terminal->labelled()) {
+      try_label(0);
+      continue;
+    }
+    auto range = item.terminal->range(item.state);
     for (std::uint32_t label = range.lo; label < range.hi; ++label) try_label(label);
     if (range.others) {
       auto [first, count] = item.node->rule->other_labels(item.to);

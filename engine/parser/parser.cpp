@@ -96,10 +96,11 @@ bool Parser::step(const Config& in, std::uint8_t byte, Config& out) {
       ++moved.counter;
     }
     if ((next & Terminal::kClose) && moved.counter < item.terminal->min_units()) continue;
-    if (item.terminal->labelled()) {
-      if (!item.node->rule->admits(item.to, item.payload, item.terminal->range(moved.state))) continue;
-      if (item.node->rule->tracks_keys()) moved.key = extend_key(item.key, byte);
+    if (item.terminal->labelled() &&
+        !item.node->rule->admits(item.to, item.payload, item.terminal->range(moved.state))) {
+      continue;
     }
+    if (item.node->rule->reads_key(item.to)) moved.key = extend_key(item.key, byte);
     if (!item.terminal->exhausted(moved.state)) add_item(out, moved);
     if (item.terminal->accepting(moved.state)) finish_terminal(moved, item.terminal->label(moved.state));
   }
@@ -121,7 +122,7 @@ void Parser::complete(const Item* items, std::size_t count, std::uint32_t label,
   begin(out);
   for (std::size_t n = 0; n < count; ++n) {
     Item item = items[n];
-    if (item.terminal->labelled() && item.node->rule->tracks_keys()) {
+    if (item.node->rule->reads_key(item.to)) {
       for (std::size_t i = 0; i < length; ++i) item.key = extend_key(item.key, bytes[i]);
     }
     finish_terminal(item, label);
@@ -144,7 +145,7 @@ void Parser::add_item(Config& out, const Item& item) {
 
 // The terminal of an item ends here: the rule goes on.
 void Parser::finish_terminal(const Item& item, std::uint32_t label) {
-  if (!item.terminal->labelled()) {
+  if (!item.terminal->labelled() && !item.node->rule->reads_key(item.to)) {
     add_position(item.node, item.to, item.payload);
     return;
   }

@@ -29,6 +29,11 @@ class ByteTrie {
     return sizeof *this + byte_.capacity() + depth_.capacity() * 2 + (skip_.capacity() + first_.capacity() + values_.capacity()) * 4;
   }
 
+  // The part of this trie that keep(node) admits: a node is left out with its whole subtree where it says no. All values
+  // of kept nodes for which wanted(value) holds are kept.
+  template <class Keep, class Wanted>
+  ByteTrie part(Keep keep, Wanted wanted) const;
+
  private:
   void clear();
   std::vector<std::uint8_t> byte_;
@@ -36,5 +41,41 @@ class ByteTrie {
   std::vector<std::uint32_t> skip_, first_, values_;
   std::uint32_t max_depth_ = 0;
 };
+
+template <class Keep, class Wanted>
+ByteTrie ByteTrie::part(Keep keep, Wanted wanted) const {
+  ByteTrie out;
+  out.skip_.clear();
+  out.first_.clear();
+  out.byte_.clear();
+  out.depth_.clear();
+  std::vector<std::uint32_t> path;
+  auto close_to = [&](std::uint32_t depth) {
+    while (path.size() > depth) {
+      out.skip_[path.back()] = out.nodes();
+      path.pop_back();
+    }
+  };
+  for (std::uint32_t n = 0; n < nodes();) {
+    if (n && !keep(n)) {
+      n = skip_[n];
+      continue;
+    }
+    close_to(depth_[n]);
+    path.push_back(out.nodes());
+    out.byte_.push_back(byte_[n]);
+    out.depth_.push_back(depth_[n]);
+    out.skip_.push_back(0);
+    out.first_.push_back(static_cast<std::uint32_t>(out.values_.size()));
+    if (depth_[n] > out.max_depth_) out.max_depth_ = depth_[n];
+    for (auto v = begin(n); v != end(n); ++v) {
+      if (wanted(*v)) out.values_.push_back(*v);
+    }
+    ++n;
+  }
+  close_to(0);
+  out.first_.push_back(static_cast<std::uint32_t>(out.values_.size()));
+  return out;
+}
 
 }  // namespace ag

@@ -119,6 +119,24 @@ void Vocabulary::classify() {
     whole_[i] = whole && !expect;
     signature_[i] = sig;
   }
+  all_bits_.assign(words(), 0);
+  for (std::uint32_t id : trie_.values()) all_bits_[id / 32] |= 1u << (id % 32);
+  below_.resize(trie_.nodes());
+  std::vector<Below> open(trie_.max_depth() + 2, Below{{0, 0}, false, false});  // by depth: what its nodes hold so far
+  for (std::uint32_t n = trie_.nodes(); n-- > 0;) {
+    const std::uint32_t d = trie_.depth(n);
+    Below& mine = open[d + 1];
+    below_[n] = mine;
+    Below& up = open[d];
+    for (int k = 0; k < 2; ++k) up.ascii[k] |= mine.ascii[k];
+    up.other = up.other || mine.other;
+    up.partial = up.partial || mine.partial;
+    mine = {{0, 0}, false, false};
+    const std::uint8_t b = trie_.byte(n);
+    if (b < 0x80) up.ascii[b >> 6] |= std::uint64_t{1} << (b & 63);
+    else up.other = true;
+    for (auto t = trie_.begin(n); t != trie_.end(n); ++t) up.partial = up.partial || !whole_[*t];
+  }
 }
 
 bool Vocabulary::is_end(std::uint32_t id) const { return std::binary_search(end_.begin(), end_.end(), id); }

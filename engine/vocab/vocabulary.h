@@ -46,6 +46,13 @@ class Vocabulary {
     bool other;
   };
   const Signature& signature(std::uint32_t id) const { return signature_[id]; }
+  // What the bytes strictly below a node of the trie are; `partial`: some token there is not whole characters.
+  struct Below {
+    std::uint64_t ascii[2];
+    bool other, partial;
+  };
+  const Below& below(std::uint32_t node) const { return below_[node]; }
+  const std::vector<std::uint32_t>& all_bits() const { return all_bits_; }  // every ordinary token
 
  private:
   void build_trie();
@@ -61,6 +68,8 @@ class Vocabulary {
   ByteTrie trie_;
   std::vector<std::uint8_t> chars_, whole_;
   std::vector<Signature> signature_;
+  std::vector<Below> below_;
+  std::vector<std::uint32_t> all_bits_;
 };
 
 }  // namespace ag
