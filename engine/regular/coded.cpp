@@ -283,8 +283,7 @@ std::uint32_t CodedTerminal::counted_rest(State state, std::uint64_t need) {
   return add_rest(add_rest(need, before), 1);
 }
 
-Terminal::Range CodedTerminal::range(State state) {
-  const std::lock_guard lock(mutex_);
+Terminal::Range CodedTerminal::compute_range(State state) {
   const Place at = places_[state];
   const auto of_label = [&](std::uint32_t label) -> Range {
     return label >= options_.others_begin ? Range{0, 0, true} : Range{label, label + 1, false};

@@ -26,7 +26,6 @@ class CodedTerminal final : public TableTerminal {
 
   bool labelled() const override { return options_.labelled; }
   std::uint32_t others_begin() const override { return options_.others_begin; }
-  Range range(State state) override;
   bool shortest_label(State state, std::uint32_t label, std::string* out) override;
   std::size_t bytes() const override;
 
@@ -52,6 +51,7 @@ class CodedTerminal final : public TableTerminal {
   };
 
   void fill(State state, Row& row) override;
+  Range compute_range(State state) override;
   std::uint32_t compute_rest(State state) override;
 
   std::uint32_t intern(const Place& place);

@@ -6,8 +6,13 @@ namespace ag::regular {
 
 namespace {
 
-constexpr std::size_t kMaxNodes = 1'000'000;
-constexpr std::uint64_t kRowFuel = 4'000'000;
+constexpr std::size_t kMaxNodes = 500'000;
+constexpr std::uint64_t kRowFuel = 1'000'000;
+constexpr std::uint32_t kMaxDepth = 1'000;
+
+[[noreturn]] void refuse() {
+  throw GrammarError("the pattern needs too many states", "", "pattern", "Simplify it, or lower its repetition bounds.");
+}
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
   h = (h ^ v) * 0x9e3779b97f4a7c15u;
@@ -28,9 +33,23 @@ RegexStore::RegexStore() : fuel_(kRowFuel) {
   repeat(kAny, 0, kNoMax);
 }
 
+// Keeps recursion from overflowing the stack.
+class RegexStore::Nested {
+ public:
+  explicit Nested(RegexStore& store) : depth_(store.depth_) {
+    if (depth_ >= kMaxDepth) refuse();
+    ++depth_;
+  }
+  ~Nested() { --depth_; }
+  Nested(const Nested&) = delete;
+  Nested& operator=(const Nested&) = delete;
+
+ private:
+  std::uint32_t& depth_;
+};
+
 void RegexStore::spend(std::size_t work) {
-  if (fuel_ < work || total_ < work || nodes_.size() > kMaxNodes)
-    throw GrammarError("the pattern needs too many states", "", "pattern", "Simplify it, or lower its repetition bounds.");
+  if (fuel_ < work || total_ < work || nodes_.size() > kMaxNodes) refuse();
   fuel_ -= work;
   if (total_ != kNoMax) total_ -= work;
 }
@@ -204,10 +223,35 @@ void RegexStore::join_epsilon(std::vector<Id>* options) {
     options->push_back(kEpsilon);
 }
 
+// Takes the heads off that all options begin with (a loop, where join_heads would recurse).
+std::vector<RegexStore::Id> RegexStore::common_heads(std::vector<Id>* options) {
+  std::vector<Id> out;
+  for (;;) {
+    const Id h = head(options->front());
+    for (const Id a : *options)
+      if (nodes_[a].kind != Kind::kConcat || head(a) != h) return out;
+    spend(options->size());
+    out.push_back(h);
+    for (Id& a : *options) a = tail(a);
+  }
+}
+
 RegexStore::Id RegexStore::alt(std::vector<Id> parts) {
   std::vector<Id> options;
   flatten(Kind::kAlt, parts, &options);
   std::erase(options, kEmpty);
+  if (options.empty()) return kEmpty;
+  if (options.size() == 1) return options.front();
+  const std::vector<Id> heads = common_heads(&options);
+  Id out = alternatives(std::move(options));
+  for (auto it = heads.rbegin(); it != heads.rend(); ++it) out = concat(*it, out);
+  return out;
+}
+
+RegexStore::Id RegexStore::alternatives(std::vector<Id> parts) {
+  const Nested nested(*this);
+  std::vector<Id> options;
+  flatten(Kind::kAlt, parts, &options);
   spend(options.size());
   if (std::find(options.begin(), options.end(), kAll) != options.end()) return kAll;
   if (options.size() > 1) {
@@ -277,8 +321,12 @@ RegexStore::Id RegexStore::nonempty(Id a) {
   if (!nullable(a)) return a;
   const Node node = nodes_[a];
   switch (node.kind) {
-    case Kind::kConcat:
-      return alt({concat(nonempty(node.a), node.b), nonempty(node.b)});
+    case Kind::kConcat: {
+      std::vector<Id> options;  // by the first part that is not empty
+      for (; nodes_[a].kind == Kind::kConcat; a = nodes_[a].b) options.push_back(concat(nonempty(head(a)), tail(a)));
+      options.push_back(nonempty(a));
+      return alt(std::move(options));
+    }
     case Kind::kAlt: {
       std::vector<Id> options(children_.begin() + node.a, children_.begin() + node.a + node.b);
       for (Id& option : options) option = nonempty(option);
@@ -294,6 +342,7 @@ RegexStore::Id RegexStore::nonempty(Id a) {
 RegexStore::Id RegexStore::derivative(Id a, Cp cp) {
   if (memo_.size() < nodes_.size()) memo_.resize(nodes_.size() + 64, {0, kEmpty});
   if (memo_[a].first == stamp_) return memo_[a].second;
+  const Nested nested(*this);
   spend(1);
   const Node node = nodes_[a];
   Id out = kEmpty;

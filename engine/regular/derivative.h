@@ -59,6 +59,7 @@ class RegexStore {
     std::uint64_t min, max;
   };
 
+  class Nested;
   Id intern(Node node, const std::vector<Id>* children = nullptr);
   bool same(const Node& a, const Node& b, const std::vector<Id>* children) const;
   void spend(std::size_t work);
@@ -70,6 +71,8 @@ class RegexStore {
   void join_sets(std::vector<Id>* options);
   void join_counters(std::vector<Id>* options);
   void join_heads(std::vector<Id>* options);
+  std::vector<Id> common_heads(std::vector<Id>* options);
+  Id alternatives(std::vector<Id> options);
   void join_epsilon(std::vector<Id>* options);
   Id derivative(Id a, Cp cp);
   void collect_sets(Id a, std::vector<std::uint32_t>* out);
@@ -85,6 +88,7 @@ class RegexStore {
   std::uint32_t stamp_ = 0;
   std::vector<std::uint32_t> cost_[2];
   std::uint64_t fuel_ = 0, total_ = kNoMax;
+  std::uint32_t depth_ = 0;  // of alt() and derivative() calls within each other
 };
 
 // The automaton of one node, made as it is walked. All its states are live when the node holds no And or Not.

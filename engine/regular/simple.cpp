@@ -80,11 +80,6 @@ std::uint32_t Fanout::compute_rest(State state) {
   return best;
 }
 
-Terminal::Range Fanout::range(State state) {
-  const Place here = place(state);
-  return {here.lo, here.hi, false};
-}
-
 bool Fanout::shortest_label(State state, std::uint32_t label, std::string* out) {
   const Place here = place(state);
   if (label < here.lo || label >= here.hi) return false;

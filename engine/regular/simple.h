@@ -64,13 +64,13 @@ class Fanout final : public TableTerminal {
 
   bool labelled() const override { return true; }
   std::uint32_t others_begin() const override { return static_cast<std::uint32_t>(texts_.size()); }
-  Range range(State state) override;
   bool shortest_label(State state, std::uint32_t label, std::string* out) override;
 
  private:
   struct Place {
     std::uint32_t lo, hi, depth;
   };
+  Range compute_range(State state) override { return {places_[state].lo, places_[state].hi, false}; }
   void fill(State state, Row& row) override;
   std::uint32_t compute_rest(State state) override;
   State add(Place place);

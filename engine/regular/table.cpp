@@ -133,6 +133,20 @@ std::bitset<256> TableTerminal::live(State state) {
   return out;
 }
 
+Terminal::Range TableTerminal::range(State state) {
+  constexpr std::uint64_t kKnown = std::uint64_t{1} << 63, kOthers = std::uint64_t{1} << 62, kPart = (1u << 31) - 1;
+  Slot& here = slot(state);
+  std::uint64_t packed = here.range.load(std::memory_order_relaxed);
+  if (packed == 0) {
+    const std::lock_guard lock(mutex_);
+    const Range r = compute_range(state);
+    packed = kKnown | (r.others ? kOthers : 0) | std::uint64_t{r.lo} << 31 | r.hi;
+    here.range.store(packed, std::memory_order_relaxed);
+  }
+  return {static_cast<std::uint32_t>(packed >> 31 & kPart), static_cast<std::uint32_t>(packed & kPart),
+          (packed & kOthers) != 0};
+}
+
 std::uint32_t TableTerminal::min_rest(State state, std::uint64_t) {
   Slot& here = slot(state);
   std::uint32_t rest = here.rest.load(std::memory_order_relaxed);

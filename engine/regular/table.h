@@ -38,6 +38,7 @@ class TableTerminal : public Terminal {
   std::uint32_t label(State state) final { return slot(state).label; }
   std::uint32_t min_rest(State state, std::uint64_t counter) override;
   std::string shortest(State state, std::uint64_t counter) override { return walk_shortest(*this, state, counter); }
+  Range range(State state) final;
   std::bitset<256> live(State state) final;
   std::size_t bytes() const override { return bytes_.load(std::memory_order_relaxed); }
 
@@ -56,6 +57,9 @@ class TableTerminal : public Terminal {
   virtual void fill(State state, Row& row) = 0;
   // min_rest() of a state without a counter; under the mutex.
   virtual std::uint32_t compute_rest(State state) = 0;
+
+  // range() of a live state of a labelled terminal, label values below 2^31; under the mutex.
+  virtual Range compute_range(State) { return {}; }
 
   // Makes the next state (numbers run from kStart). Under the mutex, or in a constructor.
   State add_state(bool accepting, std::uint32_t label);
@@ -82,6 +86,7 @@ class TableTerminal : public Terminal {
   };
   struct Slot {
     std::atomic<std::uintptr_t> row{0};  // Dense*, or Sparse* with the lowest bit set
+    std::atomic<std::uint64_t> range{0};   // packed; zero: not known yet
     std::atomic<std::uint32_t> rest{kNoRest};
     std::uint32_t label = 0;
     bool accepting = false;

@@ -44,7 +44,6 @@ struct KeyLanguage {
   std::vector<std::string> names;
   std::vector<std::string> forbidden;
   std::vector<StringLanguage> classes;
-  bool canonical = false;  // only json.dumps' spelling of a key (ensure_ascii=False), not its escapes
   bool operator==(const KeyLanguage&) const = default;
 };
 

@@ -220,20 +220,39 @@ std::uint32_t TextTerminal::compute_rest(State state) {
   return kNoRest;
 }
 
-TextTerminal::Place TextTerminal::place(State state) {
-  const std::lock_guard lock(mutex_);
-  return places_[state];
+// The patterns that may still end a text inside a longer pattern are those its nodes lead to.
+Terminal::Range TextTerminal::compute_range(State state) {
+  const Place at = places_[state];
+  if (!at.done && at.since == 0) return {0, static_cast<std::uint32_t>(patterns_.size()), true};
+  if (at.since == 0) return {at.label, at.label + 1, false};
+  Range out{kNone, 0, false};
+  const auto meet = [&](std::uint32_t label) {
+    out.lo = std::min(out.lo, label);
+    out.hi = std::max(out.hi, label + 1);
+  };
+  if (at.done) meet(at.label);
+  std::vector<std::uint32_t> level{at.node};
+  for (std::uint32_t since = at.since; !level.empty(); ++since) {
+    std::vector<std::uint32_t> next;
+    for (const std::uint32_t node : level)
+      for (std::uint32_t b = 0; b < 256; ++b) {
+        const std::uint32_t to = delta(node, static_cast<std::uint8_t>(b));
+        if (nodes_[to].excluded || nodes_[to].depth <= since) continue;
+        const std::uint32_t found = nodes_[to].output;
+        if (found != kNone && patterns_[found].size() > since) meet(found);
+        next.push_back(to);
+      }
+    level = std::move(next);
+  }
+  return out;
 }
 
-template <class F>
-bool TextTerminal::find(State from, F wanted, std::string* out) {
+bool TextTerminal::shortest_label(State from, std::uint32_t wanted, std::string* out) {
   std::unordered_map<State, std::pair<State, std::uint8_t>> came{{from, {kDead, 0}}};
   std::queue<State> queue;
-  queue.push(from);
-  while (!queue.empty()) {
+  for (queue.push(from); !queue.empty(); queue.pop()) {
     State state = queue.front();
-    queue.pop();
-    if (accepting(state) && wanted(label(state))) {
+    if (accepting(state) && label(state) == wanted) {
       out->clear();
       for (; state != from; state = came[state].first) out->push_back(static_cast<char>(came[state].second));
       std::reverse(out->begin(), out->end());
@@ -245,27 +264,6 @@ bool TextTerminal::find(State from, F wanted, std::string* out) {
     }
   }
   return false;
-}
-
-bool TextTerminal::shortest_label(State state, std::uint32_t label, std::string* out) {
-  return find(state, [&](std::uint32_t found) { return found == label; }, out);
-}
-
-Terminal::Range TextTerminal::range(State state) {
-  const Place at = place(state);
-  if (!at.done && at.since == 0) return {0, static_cast<std::uint32_t>(patterns_.size()), true};
-  if (at.since == 0) return {at.label, at.label + 1, false};
-  Range out{kNone, 0, false};
-  std::string unused;
-  find(
-      state,
-      [&](std::uint32_t found) {
-        out.lo = std::min(out.lo, found);
-        out.hi = std::max(out.hi, found + 1);
-        return false;
-      },
-      &unused);
-  return out;
 }
 
 }  // namespace ag::regular

@@ -19,7 +19,6 @@ class TextTerminal final : public TableTerminal {
 
   bool labelled() const override { return true; }
   std::uint32_t others_begin() const override { return static_cast<std::uint32_t>(patterns_.size()); }
-  Range range(State state) override;
   bool shortest_label(State state, std::uint32_t label, std::string* out) override;
 
  private:
@@ -55,11 +54,8 @@ class TextTerminal final : public TableTerminal {
   State after(const Place& at, std::uint8_t byte);
   State after_pattern(std::uint32_t node, std::uint32_t label, Utf8 utf8);
   void fill(State state, Row& row) override;
+  Range compute_range(State state) override;
   std::uint32_t compute_rest(State state) override;
-  // Shortest bytes from `state` to one whose label passes; states met count as found too.
-  template <class F>
-  bool find(State state, F wanted, std::string* out);
-  Place place(State state);
 
   std::vector<std::string> patterns_;
   bool longest_;

@@ -113,6 +113,15 @@ void hostile(TerminalPool& pool) {
   std::string options;
   for (int i = 0; i < 3000; ++i) options += (i ? "|" : "") + std::string("name") + std::to_string(i * 7919);
   patterns.push_back("^(" + options + ")$");
+  std::string prefix, alternating;
+  for (int i = 0; i < 16'000; ++i) prefix += i % 2 ? "b" : "a";
+  patterns.push_back(prefix + "c|" + prefix + "d");
+  patterns.push_back("^(" + prefix + "c|" + prefix + "d|" + prefix + "*)$");
+  for (int i = 0; i < 10'000; ++i) alternating += i % 2 ? "b?" : "a?";
+  patterns.push_back(alternating);
+  patterns.push_back("^" + alternating + "$");
+  patterns.push_back("(^|x)" + alternating + "($|y)");
+  patterns.push_back("^" + alternating.substr(0, 200) + "$");
   std::string nullable;
   for (int i = 0; i < 2000; ++i) nullable += "[a-z]?";
   patterns.push_back(nullable);
