@@ -14,12 +14,13 @@ from typing_extensions import Unpack
 
 from agentgram.errors import DefinitionError
 from agentgram.events import Event
+from agentgram.executor import Instructions
 from agentgram.formats.request import ToolChoice
 from agentgram.limits import Limits
 from agentgram.messages import Message, user
 from agentgram.models.base import Model, ModelSettings, OnDenied
 from agentgram.policy import Policy, Principal
-from agentgram.run import Instructions, Out, Run, RunResult, Task
+from agentgram.run import Out, Run, RunResult, Task
 from agentgram.streaming import RunStream, SyncRunStream, run_blocking
 from agentgram.tools import Toolset
 from agentgram.tools.context import Deps

@@ -8,7 +8,7 @@ import inspect
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from agentgram.messages import ToolCall, ToolResultPart
 from agentgram.policy import Decision, Policy, Principal
 from agentgram.tools import InvalidArguments, ModelRetry, RunContext, Tool, ToolFailed, Toolset
 
+Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str | None] | None] | None
 CallStatus: TypeAlias = Literal["done", "retry", "failed", "unknown", "denied", "pending", "cancelled", "skipped"]
 """``done``; ``retry``: wrong arguments, or the tool asked for another attempt; ``failed``: it could not answer;
 ``unknown``: there is no such tool; ``denied``: the policy refused; ``pending``: a person decides;
@@ -247,6 +248,14 @@ def _is_async(function: Any) -> bool:
     if not inspect.isroutine(call):
         call = type(call).__call__
     return inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call)
+
+
+async def written(instructions: Instructions, context: RunContext[Any]) -> str | None:
+    """Instructions as text; a function of the context is asked for it."""
+    if instructions is None or isinstance(instructions, str):
+        return instructions
+    text = instructions(context)
+    return await text if inspect.isawaitable(text) else text
 
 
 async def in_thread(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,7 +15,7 @@ from typing_extensions import TypeVar
 
 from agentgram.errors import LimitExceeded, ModelError, PolicyError, RunCancelled, RunError
 from agentgram.events import CallDenied, Event, FinalOutput, MalformedCall, StepEnd, ToolCallEnd
-from agentgram.executor import CallRecord, Executor, refusal, waiting
+from agentgram.executor import CallRecord, Executor, Instructions, refusal, waiting, written
 from agentgram.formats.request import Only, Request, ToolChoice
 from agentgram.limits import Limits, Usage
 from agentgram.messages import Message, Part, ToolCall, ToolResultPart, system, tool_results, user
@@ -27,7 +26,6 @@ from agentgram.tools import RunContext, ToolDefinition, Toolset
 from agentgram.tools.signature import describe
 
 Out = TypeVar("Out", default=str)
-Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str | None] | None] | None
 RunStatus: TypeAlias = Literal["done", "denied", "pending", "failed", "limit", "cancelled"]
 """``done``: there is an answer; ``denied``: stopped at a denied call; ``pending``: waits for a person; the rest: the
 run failed, and the result is carried by the error."""
@@ -183,7 +181,7 @@ class Run(Generic[Out]):
         choice: ToolChoice = "auto" if self._satisfied and task.tool_choice != "none" else task.tool_choice
         self._check_choice(choice, declared, permitted)
         messages = tuple(self._messages)
-        if instructions := await self._instructions():
+        if instructions := await written(task.instructions, self._context()):
             messages = (system(instructions), *messages)
 
         def request(tools: Sequence[ToolDefinition]) -> Request:
@@ -224,13 +222,6 @@ class Run(Generic[Out]):
     def _rule(self, name: str) -> str:
         tool = self.task.tools.get(name)
         return self._executor.decide(tool, {}).rule if tool is not None else ""
-
-    async def _instructions(self) -> str | None:
-        instructions = self.task.instructions
-        if instructions is None or isinstance(instructions, str):
-            return instructions
-        text = instructions(self._context())
-        return await text if inspect.isawaitable(text) else text
 
     def _context(self) -> RunContext[Any]:
         return RunContext(

@@ -15,6 +15,7 @@ from agentgram.errors import AgentgramError, LimitExceeded, RunError
 from agentgram.events import ApprovalNeeded, CallDenied, Event, MalformedCall, TextDelta, ToolCallEnd, ToolResult
 from agentgram.formats.request import Only, ToolChoice
 from agentgram.limits import Limits
+from agentgram.messages import Message
 from agentgram.models.base import ModelSettings
 from agentgram.policy import Policy, Principal
 from agentgram.run import RunResult
@@ -47,7 +48,7 @@ def run(
     on_denied: Annotated[OnDenied | None, typer.Option(help="What follows a denied call.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seeds the sampling.")] = None,
     temperature: Annotated[float, typer.Option(help="0 takes the likeliest token.")] = 0.0,
-    max_tokens: Annotated[int, typer.Option(help="Tokens in one turn.")] = 1024,
+    max_tokens: Annotated[int, typer.Option(help="Tokens in one turn.")] = 256,
     steps: Annotated[int, typer.Option(help="Turns of the model.")] = 20,
     seconds: Annotated[float | None, typer.Option(help="Time for the whole run.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON event per line.")] = False,
@@ -107,6 +108,7 @@ class _Json:
 
     def event(self, event: Event) -> None:
         fields = {f.name: getattr(event, f.name) for f in dataclasses.fields(event)}
+        fields = {key: value.to_dict() if isinstance(value, Message) else value for key, value in fields.items()}
         self._line({"event": type(event).__name__, **fields})
 
     def end(self, result: RunResult[Any]) -> None:

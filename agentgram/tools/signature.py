@@ -38,6 +38,19 @@ class _JsonSchema(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False
 
+    def set_schema(self, schema: Any) -> JsonSchemaValue:
+        return _repeatable(super().set_schema(schema))
+
+    def frozenset_schema(self, schema: Any) -> JsonSchemaValue:
+        return _repeatable(super().frozenset_schema(schema))
+
+    def decimal_schema(self, schema: Any) -> JsonSchemaValue:
+        # As published, a string of any text would do, and bounds would hold for numbers only.
+        number = {"type": "number", **_bounds(schema)}
+        if len(number) > 1:
+            return number
+        return {"anyOf": [number, {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]+)?$"}]}
+
     def model_schema(self, schema: Any) -> JsonSchemaValue:
         return _close(super().model_schema(schema), schema["cls"])
 
@@ -46,6 +59,19 @@ class _JsonSchema(GenerateJsonSchema):
 
     def typed_dict_schema(self, schema: Any) -> JsonSchemaValue:
         return _close(super().typed_dict_schema(schema), schema.get("cls"))
+
+
+def _repeatable(out: JsonSchemaValue) -> JsonSchemaValue:
+    # A set is read from any list: an item that comes twice is in it once.
+    out.pop("uniqueItems", None)
+    return out
+
+
+_BOUNDS = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "lt": "exclusiveMaximum"}
+
+
+def _bounds(schema: Mapping[str, Any]) -> dict[str, float]:
+    return {keyword: float(schema[key]) for key, keyword in _BOUNDS.items() if schema.get(key) is not None}
 
 
 def _close(out: JsonSchemaValue, cls: type | None) -> JsonSchemaValue:

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import agentgram
-from agentgram.cli.app import app
+from agentgram.cli import app
 from agentgram.formats import formats
 from agentgram.testing import ScriptedModel, call
 
@@ -98,6 +98,7 @@ def test_json(shop: Path) -> None:
         "RunEnd",
     ]
     assert events[5]["call"] == {"name": "order_status", "arguments": {"order": 17}, "id": "call_1"}
+    assert events[6]["message"]["parts"][0] == {"kind": "text", "text": "Let me see."}
     assert events[-2]["output"] == "It was shipped."
     assert events[-1]["status"] == "done"
     assert events[-1]["usage"]["tool_calls"] == 1
@@ -189,6 +190,11 @@ def test_formats_are_listed() -> None:
     assert done.exit_code == 0
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(formats())
     assert "<tool_call>" in done.stdout
+
+
+def test_version() -> None:
+    done = invoke("--version")
+    assert (done.exit_code, done.stdout.strip()) == (0, agentgram.__version__)
 
 
 def run_process(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -146,6 +146,10 @@ def test_a_description_in_the_annotation_wins() -> None:
         (datetime.time, "10:00:00", datetime.time(10)),
         (datetime.timedelta, "PT1H", datetime.timedelta(hours=1)),
         (decimal.Decimal, "1.50", decimal.Decimal("1.50")),
+        (decimal.Decimal, 1.5, decimal.Decimal("1.5")),
+        (Annotated[decimal.Decimal, Field(le=50)], 49.5, decimal.Decimal("49.5")),
+        (set[int], [1, 1], {1}),
+        (frozenset[str], ["a", "a"], frozenset("a")),
         (uuid.UUID, "12345678-1234-5678-1234-567812345678", uuid.UUID("12345678-1234-5678-1234-567812345678")),
         (pathlib.Path, "a/b", pathlib.Path("a/b")),
         (Annotated[int, Field(ge=2, le=4)], 3, 3),
@@ -201,6 +205,14 @@ def test_objects_are_closed_also_inside() -> None:
     assert {name: d["additionalProperties"] for name, d in definitions.items()} == dict.fromkeys(
         ("Tree", "Size", "Pair"), False
     )
+
+
+def test_bounds_of_decimals_leave_no_way_around() -> None:
+    def f(free: decimal.Decimal, bound: Annotated[decimal.Decimal, Field(gt=0, le=50)]) -> None: ...
+
+    properties = schema(f)["properties"]
+    assert properties["bound"] == {"type": "number", "exclusiveMinimum": 0, "maximum": 50}
+    assert not jsonschema.Draft202012Validator(properties["free"]).is_valid("much")
 
 
 def test_there_are_no_titles() -> None:
