@@ -129,11 +129,13 @@ stubs: native ## Write agentgram/engine/_core.pyi from the built module
 
 # tests/conftest.py loads the module named by AGENTGRAM_CORE instead of the ordinary one, which stays as it is.
 SANITIZE_TESTS ?= tests/engine
-sanitize: $(READY) ## Test the engine with address and undefined-behaviour checks (CI=1: fewer examples)
-	@$(CMAKE) -S . -B $(SANITIZE_BUILD) -DSANITIZE=address,undefined >/dev/null
+sanitize: $(READY) ## The engine's C++ and Python tests with address and undefined-behaviour checks
+	@$(CMAKE) -S . -B $(SANITIZE_BUILD) -DSANITIZE=address,undefined -DAGENTGRAM_TESTS=ON >/dev/null
 	@$(PYTHON) -m cmake --build $(SANITIZE_BUILD)
+	@ctest="$$($(PYTHON) -c 'import cmake; print(cmake.CMAKE_BIN_DIR)')/ctest"; \
+	 "$$ctest" --test-dir $(SANITIZE_BUILD) --output-on-failure
 	@LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
-	 ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
+	 ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	 HYPOTHESIS_PROFILE=$(if $(CI),quick,default) AGENTGRAM_CORE="$$(ls $(CURDIR)/$(SANITIZE_BUILD)/_core*.so)" \
 	 $(PYTHON) -m pytest -q -m 'not packaging and not model' $(SANITIZE_TESTS)
 

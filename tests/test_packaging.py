@@ -67,7 +67,8 @@ def package_files(*patterns: str) -> set[str]:
 def test_the_sdist_holds_all_sources(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    sources = {str(path.relative_to(ROOT)) for path in (ROOT / "engine").rglob("*") if path.suffix in (".cpp", ".h", ".inc")}
+    kinds = (".cpp", ".h", ".inc")
+    sources = {str(path.relative_to(ROOT)) for path in (ROOT / "engine").rglob("*") if path.suffix in kinds}
     wanted = sources | package_files("*.py", "*.pyi", "*.json", "py.typed")
     assert wanted <= names
     assert {"LICENSE", "README.md", "CMakeLists.txt", "pyproject.toml"} <= names
