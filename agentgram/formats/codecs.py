@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from agentgram.engine.spec import JsonSchema, Spec
 from agentgram.errors import DefinitionError, nearest
+from agentgram.tools.definition import ToolDefinition
 
 _MAX_EXPONENT = 4000
 
@@ -23,8 +24,8 @@ class Codec(Protocol):
         """The canonical text of the arguments, with none of ``avoid`` in it where the codec can escape."""
         ...
 
-    def grammar(self, schema: Mapping[str, Any], *, lenient: bool) -> Spec:
-        """What a model may write for arguments of this schema."""
+    def grammar(self, tool: ToolDefinition, *, lenient: bool) -> Spec:
+        """What a model may write as arguments of this tool."""
         ...
 
     def decode(self, text: str) -> dict[str, Any]:
@@ -129,9 +130,9 @@ class JsonCodec:
         """See :class:`Codec`."""
         return dumps(dict(arguments), avoid)
 
-    def grammar(self, schema: Mapping[str, Any], *, lenient: bool = False) -> Spec:
+    def grammar(self, tool: ToolDefinition, *, lenient: bool = False) -> Spec:
         """See :class:`Codec`."""
-        return JsonSchema(schema, whitespace="flexible" if lenient else "canonical")
+        return JsonSchema(tool.schema, whitespace="flexible" if lenient else "canonical", unsupported=tool.unsupported)
 
     def decode(self, text: str) -> dict[str, Any]:
         """See :class:`Codec`. An empty text and ``null`` mean no arguments; a string is read once more."""

@@ -111,7 +111,7 @@ def _tool(at: Lowering) -> ToolDefinition:
 
 @lower.register
 def _(node: n.Args, at: Lowering) -> e.Spec:
-    return get_codec(node.codec).grammar(_tool(at).schema, lenient=at.lenient)
+    return get_codec(node.codec).grammar(_tool(at), lenient=at.lenient)
 
 
 @lower.register
@@ -201,7 +201,7 @@ def _(node: n.Dispatch, at: Lowering) -> e.Spec:
     free: e.Spec = e.Text(_excludes(at, ())) if schema is None else e.JsonSchema(schema, whitespace="canonical")
     if not tools:
         return free
-    tags = [call_tag(tag, tool, at) for tag in node.tags for tool in tools]
+    tags = _merged([call_tag(tag, tool, at) for tag in node.tags for tool in tools])
     only = isinstance(request.tool_choice, Only)
     most = None if request.parallel and not only else 1
     if only or request.tool_choice == "required":
@@ -211,6 +211,19 @@ def _(node: n.Dispatch, at: Lowering) -> e.Spec:
         return e.Choice([_calls(tags, most, node.sep), free])
     begins = tuple(dict.fromkeys(_begin(t.begin, at) for t in node.tags))
     return e.Dispatch(tags, begins, excludes=_excludes(at, triggers), at_most=most, stop_after_first=most == 1)
+
+
+def _merged(tags: Sequence[e.Tag]) -> Sequence[e.Tag]:
+    """Tags of which no two begin alike: those that do are one, with a choice inside."""
+    groups: dict[tuple[str | e.Tok, str | e.Tok], list[e.Tag]] = {}
+    for tag in tags:
+        groups.setdefault((tag.begin, tag.end), []).append(tag)
+    if len(groups) == len(tags):
+        return tags
+    return [
+        same[0] if len(same) == 1 else e.Tag(begin, e.Choice([t.content for t in same]), end)
+        for (begin, end), same in groups.items()
+    ]
 
 
 def _calls(tags: Sequence[e.Tag], most: int | None, sep: str) -> e.Spec:

@@ -30,7 +30,7 @@ class TokenBytes(Protocol):
         """The special tokens by name."""
         ...
 
-    def token_bytes(self, token_id: int) -> bytes:
+    def token_bytes(self, token: int, /) -> bytes:
         """The bytes of a token."""
         ...
 

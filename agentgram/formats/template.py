@@ -109,7 +109,7 @@ _PARTS: dict[str, type] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Format:
     """One declaration, from which the prompt, the grammar, the parser and a JSON description are derived.
 
@@ -143,6 +143,9 @@ class Format:
                 get_codec(node.codec)
         if not self.call_tags:
             raise DefinitionError(f"format {self.name!r} has no Dispatch with a call tag in its output.")
+
+    def __repr__(self) -> str:
+        return f"<Format {self.name}>"
 
     # what is known without a request
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgram.engine.spec import Dispatch, JsonSchema, Lit, Regex, Rep, Tag, Text
+from tests.laws.walking import an_end, walks
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -62,39 +63,11 @@ def test_a_document_is_complete_exactly_if_it_satisfies_the_schema(schema: Any, 
 def test_what_is_alive_can_be_completed_and_then_satisfies_the_schema(schema: Any, data: st.DataObject) -> None:
     """Walks at random, then searches for an end from there; what stands then has to be valid."""
     start = oracle.build(JsonSchema(schema, whitespace="compact"))
-    here, text = start, b""
-    for _ in range(data.draw(st.integers(0, 12))):
-        following = [b for b in INTERESTING if here.feed(b).alive]
-        if not following:
-            break
-        byte = data.draw(st.sampled_from(following))
-        here, text = here.feed(byte), text + bytes([byte])
-    text += an_end(here)
+    text = data.draw(walks(start, 12))
+    text += an_end(start.feed_bytes(text))
     assert start.feed_bytes(text).complete
     value = json.loads(text)
     assert jsonschema.Draft202012Validator(schema).is_valid(value), text
-
-
-INTERESTING = b'{}[]:, \n"\\u0dDa9bcepxyz1-.+tfnrulse' + "é😀".encode()
-
-
-CLOSING = b'"}]:,0123456789abcdefnulprstxyz{[D' + b"\x80\xbf\xa9\\-"
-
-
-def an_end(state: oracle.Expr) -> bytes:
-    """Bytes that complete the state, found by always trying what closes first."""
-    seen, stack = {state}, [(state, b"")]
-    while stack:
-        here, text = stack.pop()
-        if here.complete:
-            return text
-        following = [(here.feed(b), text + bytes([b])) for b in CLOSING if here.feed(b) not in seen]
-        following = [(after, longer) for after, longer in following if after.alive and len(longer) < 60]
-        seen.update(after for after, _ in following)
-        stack += (
-            sorted(following, key=lambda f: f[0].complete) if any(f[0].complete for f in following) else following[::-1]
-        )
-    raise AssertionError("alive, and cannot be completed")
 
 
 @given(st.text("ab<>t/", max_size=12))
