@@ -126,6 +126,8 @@ native: $(READY) ## Build the engine into agentgram/engine (incremental)
 
 stubs: native ## Write agentgram/engine/_core.pyi from the built module
 	@PYTHONPATH=. $(PYTHON) -m nanobind.stubgen -q -m agentgram.engine._core -o agentgram/engine/_core.pyi
+	@$(PYTHON) -m ruff check --fix --quiet agentgram/engine/_core.pyi
+	@$(PYTHON) -m ruff format --quiet agentgram/engine/_core.pyi
 
 # tests/conftest.py loads the module named by AGENTGRAM_CORE instead of the ordinary one, which stays as it is.
 SANITIZE_TESTS ?= tests/engine
