@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from agentgram.errors import DefinitionError
@@ -19,22 +19,31 @@ PropertyOrder: TypeAlias = Literal["declared", "any"]
 Unsupported: TypeAlias = Literal["error", "relax"]
 
 
+class _Node:
+    """What all specifications can do."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON value that :func:`spec_from_dict` reads back to an equal specification."""
+        names = (f.name for f in fields(self) if not f.name.startswith("_"))  # type: ignore[arg-type]  # all are dataclasses
+        return {"type": type(self).__name__, **{name: _value(getattr(self, name)) for name in names}}
+
+
 @dataclass(frozen=True)
-class Lit:
+class Lit(_Node):
     """Exactly this text."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Tok:
+class Tok(_Node):
     """One token, by its special name (as in ``Vocabulary(special=...)``) or its id; never matched by bytes."""
 
     token: str | int
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(_Node):
     """Any text (valid UTF-8), possibly empty, that contains none of ``excludes``."""
 
     excludes: tuple[str, ...] = ()
@@ -44,7 +53,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Seq:
+class Seq(_Node):
     """The items one after another."""
 
     items: tuple[Spec, ...]
@@ -54,7 +63,7 @@ class Seq:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(_Node):
     """One of the options; of none there is no way out, so at least one is needed."""
 
     options: tuple[Spec, ...]
@@ -66,14 +75,14 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Opt:
+class Opt(_Node):
     """The item, or nothing."""
 
     item: Spec
 
 
 @dataclass(frozen=True)
-class Rep:
+class Rep(_Node):
     """The item ``min`` to ``max`` times (None: without end), with ``sep`` between."""
 
     item: Spec
@@ -87,7 +96,7 @@ class Rep:
 
 
 @dataclass(frozen=True)
-class Tag:
+class Tag(_Node):
     """``begin``, then ``content``, then ``end``; the branch of a :class:`Dispatch`."""
 
     begin: str | Tok
@@ -96,7 +105,7 @@ class Tag:
 
 
 @dataclass(frozen=True)
-class Dispatch:
+class Dispatch(_Node):
     """Free text with tags in it (TagDispatch).
 
     Text runs until one of ``triggers`` is complete; then one of the tags whose ``begin`` starts with that trigger
@@ -122,7 +131,9 @@ class Dispatch:
         stop_after_first: bool = False,
     ) -> None:
         if at_least < 0 or (at_most is not None and at_most < at_least):
-            raise DefinitionError(f"Dispatch with at_least={at_least}, at_most={at_most}: use 0 <= at_least <= at_most.")
+            raise DefinitionError(
+                f"Dispatch with at_least={at_least}, at_most={at_most}: use 0 <= at_least <= at_most."
+            )
         for name, value in (
             ("tags", tuple(tags)),
             ("triggers", tuple(triggers)),
@@ -136,21 +147,21 @@ class Dispatch:
 
 
 @dataclass(frozen=True)
-class Regex:
+class Regex(_Node):
     """A regular expression that matches the whole text (ECMA-262 and Python's common subset)."""
 
     pattern: str
 
 
 @dataclass(frozen=True)
-class Ebnf:
+class Ebnf(_Node):
     """A grammar in EBNF; the rule named ``root`` is where it starts."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class JsonSchema:
+class JsonSchema(_Node):
     """JSON text that satisfies a schema (JSON Schema 2020-12 unless ``$schema`` says otherwise; text by RFC 8259).
 
     The schema is read once, here: a mapping, its JSON text (numbers then keep their exact value), or a Pydantic
@@ -174,7 +185,9 @@ class JsonSchema:
     ) -> None:
         if isinstance(schema, type):
             if not hasattr(schema, "model_json_schema"):
-                raise DefinitionError(f"{schema.__name__} is not a Pydantic model: pass a model, a mapping or JSON text.")
+                raise DefinitionError(
+                    f"{schema.__name__} is not a Pydantic model: pass a model, a mapping or JSON text."
+                )
             schema = schema.model_json_schema()
         if not isinstance(schema, str):
             try:
@@ -195,25 +208,16 @@ _NODES: dict[str, type] = {
 }
 
 
-def to_dict(spec: Spec) -> dict[str, Any]:
-    """A JSON value that :func:`spec_from_dict` reads back to an equal specification."""
-    out: dict[str, Any] = {"type": type(spec).__name__}
-    for name in spec.__dataclass_fields__:
-        if not name.startswith("_"):
-            out[name] = _value(getattr(spec, name))
-    return out
-
-
 def _value(value: Any) -> Any:
-    if type(value).__name__ in _NODES and type(value) is _NODES[type(value).__name__]:
-        return to_dict(value)
+    if isinstance(value, _Node):
+        return value.to_dict()
     if isinstance(value, tuple):
         return [_value(v) for v in value]
     return value
 
 
 def spec_from_dict(data: Mapping[str, Any]) -> Any:
-    """Reads what :func:`to_dict` wrote.
+    """Reads what ``to_dict`` of a specification wrote.
 
     Raises:
         DefinitionError: The value does not describe a specification.
@@ -232,7 +236,3 @@ def _read(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_read(v) for v in value)
     return value
-
-
-for _cls in _NODES.values():
-    _cls.to_dict = to_dict  # type: ignore[attr-defined]
