@@ -20,7 +20,7 @@ from agentgram import Agent, ModelSettings, Policy, Principal, RunResult, allow,
 from agentgram.models import Model, load_model
 
 ORDERS = [(16, "paid", "Porto"), (17, "shipped", "Lyon"), (18, "delivered", "Graz")]
-QUESTION = "What is the status of order 17?"
+QUESTION = "What is the status of order 17, and where does it go? Write JSON."
 
 folder = tempfile.TemporaryDirectory(prefix="agentgram-shop-")
 DATABASE = Path(folder.name) / "shop.sqlite"
