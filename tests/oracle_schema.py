@@ -80,7 +80,7 @@ class Doc:
     def __init__(self, root, spec):
         flexible = spec.whitespace == "flexible"
         blank = {"flexible": Gap(2, 64), "canonical": o.word(" "), "compact": o.EPS}[spec.whitespace]
-        self.root, self.memo = root, {}
+        self.root, self.memo, self.canonical = root, {}, spec.whitespace == "canonical"
         self.gap = Gap(2, 64) if flexible else o.EPS
         self.comma, self.colon = (o.cat(self.gap, o.word(c), blank) for c in ",:")
         if spec.property_order != "declared":
@@ -130,6 +130,9 @@ class Doc:
     @staticmethod
     def step(text):
         return int(text) if text.isdigit() else text.replace("~1", "/").replace("~0", "~")
+
+    def key(self, name):  # canonical: as json.dumps spells it
+        return o.word(json.dumps(name, ensure_ascii=False)) if self.canonical else quoted(spelled(name))
 
     def exactly(self, value):
         if isinstance(value, str):
@@ -216,7 +219,7 @@ class Members(o.Expr):  # (document, path, index of the next declared key, first
                 break
             value = doc.value((*path, "properties", names[at])) if names[at] in declared else free
             after = Members(doc, path, at + 1, False, frozenset())
-            options.append(o.cat(lead, quoted(spelled(names[at])), doc.colon, value, after))
+            options.append(o.cat(lead, doc.key(names[at]), doc.colon, value, after))
             if names[at] in required:
                 break
         return o.alt(*options).feed(byte)

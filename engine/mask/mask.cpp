@@ -147,7 +147,8 @@ void MaskWorkspace::leaves_by_key(const Vocabulary& vocab, const Item& item, con
   const bool known = rule.taken_keys(item.payload, item.key, &taken_);
   auto is_new = [&](std::string_view part) {
     if (!known || part.find('\\') != std::string_view::npos) return rule.key_is_new(item.payload, item.key, part);
-    return !std::binary_search(taken_.begin(), taken_.end(), part.substr(0, part.size() - 1));  // without the quote
+    const std::size_t open = item.key ? 0 : 1;  // the quotes are no part of the key
+    return !std::binary_search(taken_.begin(), taken_.end(), part.substr(open, part.size() - 1 - open));
   };
   const bool all_new = known && taken_.empty();
   bool walked = false;
