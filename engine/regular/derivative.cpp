@@ -7,12 +7,6 @@ namespace ag::regular {
 namespace {
 
 constexpr std::size_t kMaxNodes = 500'000;
-constexpr std::uint64_t kRowFuel = 1'000'000;
-constexpr std::uint32_t kMaxDepth = 1'000;
-
-[[noreturn]] void refuse() {
-  throw GrammarError("the pattern needs too many states", "", "pattern", "Simplify it, or lower its repetition bounds.");
-}
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
   h = (h ^ v) * 0x9e3779b97f4a7c15u;
@@ -33,20 +27,9 @@ RegexStore::RegexStore() : fuel_(kRowFuel) {
   repeat(kAny, 0, kNoMax);
 }
 
-// Keeps recursion from overflowing the stack.
-class RegexStore::Nested {
- public:
-  explicit Nested(RegexStore& store) : depth_(store.depth_) {
-    if (depth_ >= kMaxDepth) refuse();
-    ++depth_;
-  }
-  ~Nested() { --depth_; }
-  Nested(const Nested&) = delete;
-  Nested& operator=(const Nested&) = delete;
-
- private:
-  std::uint32_t& depth_;
-};
+void RegexStore::refuse() {
+  throw GrammarError("the pattern needs too many states", "", "pattern", "Simplify it, or lower its repetition bounds.");
+}
 
 void RegexStore::spend(std::size_t work) {
   if (fuel_ < work || total_ < work || nodes_.size() > kMaxNodes) refuse();
@@ -337,171 +320,6 @@ RegexStore::Id RegexStore::nonempty(Id a) {
     default:
       return kEmpty;
   }
-}
-
-RegexStore::Id RegexStore::derivative(Id a, Cp cp) {
-  if (memo_.size() < nodes_.size()) memo_.resize(nodes_.size() + 64, {0, kEmpty});
-  if (memo_[a].first == stamp_) return memo_[a].second;
-  const Nested nested(*this);
-  spend(1);
-  const Node node = nodes_[a];
-  Id out = kEmpty;
-  switch (node.kind) {
-    case Kind::kEmpty:
-    case Kind::kEpsilon:
-      break;
-    case Kind::kSet:
-      out = sets_[node.a].contains(cp) ? kEpsilon : kEmpty;
-      break;
-    case Kind::kConcat: {
-      std::vector<Id> options;  // one for each head that what stands before it lets through
-      Id at = a;
-      for (;;) {
-        const Id h = head(at), t = tail(at);
-        options.push_back(concat(derivative(h, cp), t));
-        if (t == kEpsilon || !nullable(h)) break;
-        at = t;
-      }
-      out = alt(std::move(options));
-      break;
-    }
-    case Kind::kAlt:
-    case Kind::kAnd: {
-      std::vector<Id> parts(children_.begin() + node.a, children_.begin() + node.a + node.b);
-      for (Id& part : parts) part = derivative(part, cp);
-      out = node.kind == Kind::kAlt ? alt(std::move(parts)) : both(std::move(parts));
-      break;
-    }
-    case Kind::kNot:
-      out = negate(derivative(node.a, cp));
-      break;
-    case Kind::kRepeat: {
-      const std::uint64_t min = node.min == 0 ? 0 : node.min - 1, max = node.max == kNoMax ? kNoMax : node.max - 1;
-      const Id first = derivative(node.a, cp);
-      out = first == kEmpty ? kEmpty : concat(first, repeat(node.a, min, max));
-      break;
-    }
-  }
-  if (memo_.size() < nodes_.size()) memo_.resize(nodes_.size() + 64, {0, kEmpty});
-  memo_[a] = {stamp_, out};
-  return out;
-}
-
-// The sets that a derivative of `a` may look at.
-void RegexStore::collect_sets(Id a, std::vector<std::uint32_t>* out) {
-  for (;;) {
-    if (seen_.size() < nodes_.size()) seen_.resize(nodes_.size(), 0);
-    if (seen_[a] == stamp_) return;
-    seen_[a] = stamp_;
-    const Node& node = nodes_[a];
-    switch (node.kind) {
-      case Kind::kSet:
-        out->push_back(node.a);
-        return;
-      case Kind::kConcat:
-        collect_sets(node.a, out);
-        if (!nullable(node.a)) return;
-        a = node.b;
-        continue;
-      case Kind::kAlt:
-      case Kind::kAnd:
-        for (std::uint32_t i = 0; i < node.b; ++i) collect_sets(children_[node.a + i], out);
-        return;
-      case Kind::kNot:
-      case Kind::kRepeat:
-        a = node.a;
-        continue;
-      default:
-        return;
-    }
-  }
-}
-
-void RegexStore::derive(Id a, CpAutomaton::Pieces* out) {
-  fuel_ = kRowFuel;
-  ++stamp_;
-  std::vector<std::uint32_t> used;
-  collect_sets(a, &used);
-  std::sort(used.begin(), used.end());
-  used.erase(std::unique(used.begin(), used.end()), used.end());
-  // Scalars that are in the same sets have the same derivative: sweep over the sets' edges, one derivative a signature.
-  std::vector<std::pair<Cp, std::uint32_t>> edges;
-  for (std::uint32_t i = 0; i < used.size(); ++i)
-    for (const CpRange r : sets_[used[i]].ranges()) {
-      edges.push_back({r.lo, i});
-      edges.push_back({r.hi + 1, i});
-    }
-  std::sort(edges.begin(), edges.end());
-  std::vector<std::uint64_t> signature(used.size() / 64 + 1, 0);
-  std::map<std::vector<std::uint64_t>, Id> known;
-  std::size_t at = 0;
-  for (Cp lo = 0; lo <= kMaxCp;) {
-    for (; at < edges.size() && edges[at].first <= lo; ++at)
-      signature[edges[at].second / 64] ^= std::uint64_t{1} << edges[at].second % 64;
-    Cp hi = at < edges.size() ? edges[at].first - 1 : kMaxCp;
-    if (lo < kSurrogateLo && hi >= kSurrogateLo) hi = kSurrogateLo - 1;
-    if (lo < kSurrogateLo || lo > kSurrogateHi) {
-      const auto [it, fresh] = known.try_emplace(signature, kEmpty);
-      if (fresh) {
-        ++stamp_;
-        it->second = derivative(a, lo);
-      }
-      append_piece(out, lo, hi, it->second);
-    } else {
-      hi = std::min(hi, kSurrogateHi);
-    }
-    lo = hi + 1;
-  }
-}
-
-std::uint32_t RegexStore::node_cost(Id a, bool quoted) {
-  const Node& node = nodes_[a];
-  switch (node.kind) {
-    case Kind::kEpsilon:
-      return 0;
-    case Kind::kSet: {
-      std::uint32_t best = kNoRest;
-      for (const CpRange r : sets_[node.a].ranges())
-        best = std::min(best, cost_of(cheapest(r.lo, r.hi, quoted), quoted));
-      return best;
-    }
-    case Kind::kAlt: {
-      std::uint32_t best = kNoRest;
-      for (std::uint32_t i = 0; i < node.b; ++i) best = std::min(best, min_cost(children_[node.a + i], quoted));
-      return best;
-    }
-    case Kind::kRepeat: {
-      if (node.min == 0) return 0;
-      const std::uint32_t one = min_cost(node.a, quoted);
-      return add_rest(product(one, node.min), 0);
-    }
-    default:
-      return kNoRest;
-  }
-}
-
-std::uint32_t RegexStore::min_cost(Id a, bool quoted) {
-  std::vector<std::uint32_t>& cost = cost_[quoted];
-  if (cost.size() < nodes_.size()) cost.resize(nodes_.size(), kNoRest);
-  std::vector<Id> spine;
-  for (; cost[a] == kNoRest && nodes_[a].kind == Kind::kConcat; a = nodes_[a].b) spine.push_back(a);
-  if (cost[a] == kNoRest) {
-    const std::uint32_t one = node_cost(a, quoted);
-    cost[a] = one;
-  }
-  for (auto it = spine.rbegin(); it != spine.rend(); ++it) {
-    const std::uint32_t first = min_cost(nodes_[*it].a, quoted);
-    cost[*it] = add_rest(first, cost[nodes_[*it].b]);
-  }
-  return spine.empty() ? cost[a] : cost[spine.front()];
-}
-
-const CpAutomaton::Pieces& DerivativeAutomaton::row(State state) {
-  const auto known = rows_.find(state);
-  if (known != rows_.end()) return known->second;
-  Pieces row;
-  store_.derive(state, &row);
-  return rows_.emplace(state, std::move(row)).first->second;
 }
 
 }  // namespace ag::regular

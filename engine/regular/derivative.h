@@ -59,7 +59,23 @@ class RegexStore {
     std::uint64_t min, max;
   };
 
-  class Nested;
+  // Keeps recursion from overflowing the stack.
+  class Nested {
+   public:
+    explicit Nested(RegexStore& store) : depth_(store.depth_) {
+      if (depth_ >= kMaxDepth) refuse();
+      ++depth_;
+    }
+    ~Nested() { --depth_; }
+    Nested(const Nested&) = delete;
+    Nested& operator=(const Nested&) = delete;
+
+   private:
+    std::uint32_t& depth_;
+  };
+  static constexpr std::uint32_t kMaxDepth = 1'000;
+  static constexpr std::uint64_t kRowFuel = 1'000'000;  // work for one row
+  [[noreturn]] static void refuse();
   Id intern(Node node, const std::vector<Id>* children = nullptr);
   bool same(const Node& a, const Node& b, const std::vector<Id>* children) const;
   void spend(std::size_t work);

@@ -162,4 +162,31 @@ bool contains(const StringLanguage& s, std::string_view value) {
   return text.size() >= s.min_length && text.size() <= max;
 }
 
+std::optional<std::vector<std::string>> finite_values(const StringLanguage& s, std::size_t limit) {
+  using namespace regular;
+  constexpr std::uint64_t kMaxLength = 10'000;
+  std::vector<std::string> out;
+  const StringPlan plan = plan_string(s);
+  if (!plan.automaton) return out;
+  const std::uint64_t min = plan.counted ? s.min_length : 0, max = plan.counted ? s.max_length : kNoMax;
+  // Level by level. Each prefix leads to a string of its own, so more prefixes than `limit` settle the question.
+  std::vector<std::pair<CpAutomaton::State, std::string>> level{{plan.automaton->start(), ""}};
+  for (std::uint64_t length = 0; !level.empty(); ++length) {
+    if (length > kMaxLength) return std::nullopt;
+    std::vector<std::pair<CpAutomaton::State, std::string>> next;
+    for (const auto& [state, text] : level) {
+      if (length >= min && plan.automaton->accepting(state)) out.push_back(text);
+      if (out.size() > limit) return std::nullopt;
+      if (length == max) continue;
+      for (const CpAutomaton::Piece& piece : plan.automaton->row(state)) {
+        if (piece.hi - piece.lo >= limit) return std::nullopt;
+        for (Cp cp = piece.lo; cp <= piece.hi; ++cp) append_utf8(&next.emplace_back(piece.to, text).second, cp);
+      }
+      if (next.size() > limit) return std::nullopt;
+    }
+    level = std::move(next);
+  }
+  return out;
+}
+
 }  // namespace ag

@@ -100,6 +100,9 @@ class TerminalPool {
 bool contains(const StringLanguage&, std::string_view value_utf8);
 bool contains(const NumberLanguage&, std::string_view decimal_text);
 
+// All strings of a language, sorted by length and then by code points, when there are at most `limit`; nothing otherwise.
+std::optional<std::vector<std::string>> finite_values(const StringLanguage&, std::size_t limit);
+
 // Whether `format` is one that StringLanguage::formats may name.
 bool known_format(std::string_view format);
 

@@ -1,16 +1,15 @@
-"""Writes unicode_categories.inc, the general categories of Unicode, from this Python's own tables.
-
-    python engine/regular/unicode_categories.py
-"""
+"""Writes unicode_categories.inc, the general categories of Unicode, from this Python's own tables; run as a script."""
 
 import sys
 import unicodedata
 from pathlib import Path
 
-NAMES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co".split()
+NAMES = ["Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps"]
+NAMES += ["Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Co"]  # unicode.cpp's order
 
 
 def main() -> None:
+    """Write the table beside this script."""
     ranges: list[list[int]] = []
     for cp in range(sys.maxunicode + 1):
         name = unicodedata.category(chr(cp))

@@ -114,10 +114,10 @@ void hostile(TerminalPool& pool) {
   for (int i = 0; i < 3000; ++i) options += (i ? "|" : "") + std::string("name") + std::to_string(i * 7919);
   patterns.push_back("^(" + options + ")$");
   std::string prefix, alternating;
-  for (int i = 0; i < 16'000; ++i) prefix += i % 2 ? "b" : "a";
+  for (int i = 0; i < 4'000; ++i) prefix += i % 2 ? "b" : "a";
   patterns.push_back(prefix + "c|" + prefix + "d");
   patterns.push_back("^(" + prefix + "c|" + prefix + "d|" + prefix + "*)$");
-  for (int i = 0; i < 10'000; ++i) alternating += i % 2 ? "b?" : "a?";
+  for (int i = 0; i < 3'000; ++i) alternating += i % 2 ? "b?" : "a?";
   patterns.push_back(alternating);
   patterns.push_back("^" + alternating + "$");
   patterns.push_back("(^|x)" + alternating + "($|y)");

@@ -213,6 +213,16 @@ void keys(TerminalPool& pool) {
   CHECK_THROWS(ValueError, pool.json_key({{"a", "a"}, {}, {}}));
 }
 
+void finite() {
+  CHECK(finite_values(language({"^[ab]?c$"}), 10) == (Texts{"c", "ac", "bc"}));
+  CHECK(finite_values(language({"^(a|\xc3\xa9){1,2}$"}, 2), 10) == (Texts{"aa", "a\xc3\xa9", "\xc3\xa9" "a", "\xc3\xa9\xc3\xa9"}));
+  CHECK(finite_values(language({"^[ab]+$"}, 1, 2), 6) == (Texts{"a", "b", "aa", "ab", "ba", "bb"}));
+  CHECK(!finite_values(language({"^[ab]+$"}, 1, 2), 5));
+  CHECK(!finite_values(language({"^a*b$"}), 100) && !finite_values({}, 100) && !finite_values(language({}, 0, 1), 100));
+  CHECK(finite_values(language({}, 0, 0), 1) == Texts{""});
+  CHECK(finite_values(language({"^a$", "^b$"}), 1) == Texts{});
+}
+
 void fanouts(TerminalPool& pool) {
   const Texts names{"get", "get_all", "put", "x"};
   const TerminalPtr t = pool.fanout(names);
@@ -327,6 +337,7 @@ int main() {
   intersections(pool);
   enums(pool);
   keys(pool);
+  finite();
   fanouts(pool);
   texts(pool);
   longest(pool);
