@@ -17,9 +17,12 @@ TESTS = ROOT / "tests" / "engine" / "cpp"
 COMPILER = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
 FLAGS = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-pthread", f"-I{ENGINE}"]
 
-pytestmark = pytest.mark.skipif(
-    COMPILER is None or not (ENGINE / "regular").is_dir(), reason="needs a C++ compiler and the engine's sources"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        COMPILER is None or not (ENGINE / "regular").is_dir(), reason="needs a C++ compiler and the engine's sources"
+    ),
+]
 
 
 def library(cache: Path) -> Path:
