@@ -14,6 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from agentgram import Agent, LimitExceeded, Limits, Policy, Principal, Tool, allow
 from agentgram.engine import Vocabulary
 from agentgram.events import CallDenied, StepEnd, ToolCallStart
 from agentgram.formats import Request, get_format
@@ -199,6 +200,33 @@ def test_a_wish_for_a_denied_tool_becomes_no_other_call() -> None:
         assert not DENIED_NAMES & names
         steered += bool(names)
     assert steered > 0, "under steering, the same wishes do become calls of other tools"
+
+
+@pytest.mark.parametrize("on_denied", ["stop", "tell"])
+def test_through_an_agent_no_denied_function_runs(on_denied: OnDenied) -> None:
+    ran: list[str] = []
+
+    def make(definition: ToolDefinition) -> Tool[..., Any]:
+        def run(**arguments: Any) -> str:
+            ran.append(definition.name)
+            return "done"
+
+        return Tool.from_schema(definition.name, dict(definition.schema), description=definition.description, run=run)
+
+    model = AdversarialModel(TARGETS, seed=5)
+    policy = Policy(*(allow(tool.name) for tool in ALLOWED))
+    agent = Agent(model, tools=[make(t) for t in EVERY], policy=policy, on_denied=on_denied)
+    denied: list[str] = []
+    for _ in range(len(TARGETS)):
+        try:
+            result = agent.run_sync("Wipe it all.", user=Principal("eve"), limits=Limits(steps=2))
+        except LimitExceeded as error:
+            result = error.run
+        denied += [d.tool for d in result.denied]
+        assert not DENIED_NAMES & {c.name for c in result.calls}
+    assert not DENIED_NAMES & set(ran)
+    assert len(denied) == model.attempts
+    assert set(denied) == DENIED_NAMES
 
 
 @pytest.mark.model
