@@ -140,11 +140,7 @@ bool Compiler::contains(const NumberPart& part, std::string_view number) {
   for (std::string_view v : part.excluded) {
     if (Decimal::parse(v) == d) return false;
   }
-  auto multiple = [&](std::string_view of) {
-    NumberLanguage language;
-    language.multiple_of.push_back(std::string(of));
-    return ag::contains(language, d.plain_size() < 4096 ? d.plain() : std::string(number));
-  };
+  auto multiple = [&](std::string_view of) { return d.multiple_of(Decimal::parse(of)); };
   return std::all_of(part.multiple_of.begin(), part.multiple_of.end(), multiple) &&
          std::none_of(part.not_multiple_of.begin(), part.not_multiple_of.end(), multiple);
 }
@@ -164,6 +160,11 @@ const NumberPart* Compiler::finish_number(NumberPart part) {
       conflict("minimum", "the lower bound is above the upper one");
       return nullptr;
     }
+  }
+  for (std::string_view d : part.not_multiple_of) {
+    auto brings = [&](std::string_view of) { return Decimal::parse(of).multiple_of(Decimal::parse(d)); };
+    bool always = std::any_of(part.multiple_of.begin(), part.multiple_of.end(), brings) || (part.integer && brings("1"));
+    if (always) return nullptr;
   }
   return arena_.make<NumberPart>(part);
 }

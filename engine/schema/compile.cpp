@@ -41,7 +41,7 @@ std::shared_ptr<const Fragment> Compiler::run() {
 
 void Compiler::fail(const Value& at, std::string_view keyword, std::string message, std::string hint) {
   std::string pointer = json::pointer_to(*root_, at);
-  if (!keyword.empty() && at.find(keyword)) pointer += "/" + json::escape_token(keyword);
+  if (!keyword.empty() && at.find(keyword)) pointer.append("/").append(json::escape_token(keyword));
   throw GrammarError(std::move(message), std::move(pointer), std::string(keyword), std::move(hint));
 }
 
@@ -108,7 +108,7 @@ void Compiler::write_coverage() {
   for (Note& n : notes_) {
     std::vector<Coverage::Row>* rows[] = {&coverage_->enforced, &coverage_->narrowed, &coverage_->relaxed, &coverage_->warnings};
     std::string pointer = pointers[n.at];
-    if (!n.keyword.empty()) pointer += "/" + json::escape_token(n.keyword);
+    if (!n.keyword.empty()) pointer.append("/").append(json::escape_token(n.keyword));
     if (n.kind == Note::kEnforced) {
       bool loosened = std::any_of(notes_.begin(), notes_.end(), [&](const Note& m) {
         return m.kind == Note::kRelaxed && m.at == n.at && m.keyword == n.keyword;

@@ -158,7 +158,10 @@ class Compiler {
   Symbol lower_parts(const Shape& shape);
   void lower_literals(const Shape& shape, std::vector<Symbol>& out);
   Symbol lower(const ArrayPart& part);
+  Symbol lower_counted(const ArrayPart& part);
   Symbol lower(const ObjectPart& part);
+  Symbol lower_object(const ObjectPart& part);
+  const ObjectPart* needs_one_more(ObjectPart part, const Need& need);
   StringLanguage language(const StringPart& part);
   NumberLanguage language(const NumberPart& part);
   TerminalPtr string_terminal(const StringPart& part);

@@ -1,4 +1,4 @@
-// Exact decimal numbers, as JSON spells them: compared by value, printed as json.dumps would.
+// Exact decimal numbers as JSON spells them: ordered by value, printed as json.dumps would.
 #pragma once
 
 #include <compare>
@@ -6,28 +6,29 @@
 #include <string>
 #include <string_view>
 
-namespace ag {
+#include "regular/decimal.h"
 
-// 0.d1d2d3... * 10^exponent; digits has neither leading nor trailing zeros, and is empty for zero.
-struct Decimal {
-  bool negative = false;
-  std::string digits;
-  std::int64_t exponent = 0;
+namespace ag::schema {
 
-  // `text` must be a JSON number. Exponents are held within +-10^15, beyond any number that is ever written out.
-  static Decimal parse(std::string_view text);
+struct Decimal : regular::Decimal {
+  // `text` must be a JSON number.
+  static Decimal parse(std::string_view text) { return {regular::read_decimal(text).value_or(regular::Decimal{})}; }
 
-  bool zero() const { return digits.empty(); }
-  bool integer() const { return exponent >= static_cast<std::int64_t>(digits.size()); }
-  // Characters of the plain spelling, without sign.
+  bool integer() const { return exponent >= 0; }
+  bool multiple_of(const Decimal& of) const { return regular::is_multiple(*this, of); }
+  // Characters of the plain spelling, without the sign.
   std::int64_t plain_size() const;
   // All digits, without an exponent: "1200", "-0.05".
   std::string plain() const;
-  // As json.dumps spells the nearest float: "1.0", "0.05", "1e-07", "1.5e+16".
+  // As json.dumps spells the float: "1.0", "0.05", "1e-07", "1.5e+16".
   std::string as_float() const;
 
-  std::strong_ordering operator<=>(const Decimal& other) const;
+  std::strong_ordering operator<=>(const Decimal& other) const { return regular::compare(*this, other) <=> 0; }
   bool operator==(const Decimal& other) const = default;
+
+ private:
+  // The number of digits before the point; negative when zeros follow it first.
+  std::int64_t point() const { return static_cast<std::int64_t>(digits.size()) + exponent; }
 };
 
-}  // namespace ag
+}  // namespace ag::schema

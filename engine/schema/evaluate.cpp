@@ -376,7 +376,7 @@ const StringPart* Compiler::string_part(const KeywordSet& set) {
     if (known_format(v->text())) {
       part.formats = one(v->text());
     } else if (coverage_) {
-      note(Note::kWarning, *set.schema, "format", "\"" + std::string(v->text()) + "\" is not known, so it only describes");
+      note(Note::kWarning, *set.schema, "format", std::string(v->text()) + " is not a known format, so it only describes");
     }
   }
   return finish_string(part);

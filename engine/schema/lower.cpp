@@ -1,6 +1,7 @@
 // From shapes to the builder's symbols.
 #include <algorithm>
 
+#include "grammar/array_contains.h"
 #include "schema/compiler.h"
 
 namespace ag::schema {
@@ -111,7 +112,7 @@ void Compiler::lower_literals(const Shape& s, std::vector<Symbol>& out) {
     return;
   }
   std::string pattern;
-  for (const std::string& t : texts) pattern += (pattern.empty() ? "" : "|") + regex_escaped(t);
+  for (const std::string& t : texts) pattern.append(pattern.empty() ? "" : "|").append(regex_escaped(t));
   out.push_back(builder_.terminal(pool_.regex(pattern)));
 }
 
@@ -127,8 +128,8 @@ StringLanguage Compiler::language(const StringPart& part) {
   out.max_length = part.max_length;
   if (part.finite) {
     std::string any;
-    for (std::string_view v : part.values) any += (any.empty() ? "" : "|") + regex_escaped(v);
-    out.patterns.push_back("^(?:" + any + ")$");
+    for (std::string_view v : part.values) any.append(any.empty() ? "^(?:" : "|").append(regex_escaped(v));
+    out.patterns.push_back(any.append(")$"));
   }
   return out;
 }
@@ -216,9 +217,7 @@ Symbol Compiler::lower(const ArrayPart& part) {
   if (part.unique) {
     unsupported(*part.unique, "uniqueItems", "distinct items are not enforced", "Set maxItems to 1, or drop uniqueItems.");
   }
-  for (const Contains& c : part.contains) {
-    unsupported(*c.at, "contains", "contains is not enforced", "Describe the items by prefixItems and items.");
-  }
+  if (!part.contains.empty()) return lower_counted(part);
   ArraySpec spec;
   for (NodeId id : part.prefix) spec.prefix.push_back(lower(id));
   spec.item = lower(part.item);
@@ -228,11 +227,108 @@ Symbol Compiler::lower(const ArrayPart& part) {
   return builder_.array(std::move(spec));
 }
 
-Symbol Compiler::lower(const ObjectPart& part) {
-  for (const Need& n : part.needs) {
-    unsupported(*n.at, "not", "the opposite of a rule about further properties cannot be enforced",
-                "Say what is allowed instead of what is not.");
+// contains: each item is taken as one that counts or as one that does not.
+Symbol Compiler::lower_counted(const ArrayPart& part) {
+  constexpr std::size_t kMaxContains = 4;
+  const Value& schema = *part.contains[0].at;
+  CountedArraySpec spec;
+  for (const Contains& c : part.contains) spec.bounds.push_back({c.min, c.max});
+  spec.min_items = part.min_items;
+  spec.max_items = part.max_items;
+  spec.whitespace = options_.whitespace;
+  spec.prefix.resize(part.prefix.size());
+  if (part.contains.size() > kMaxContains || CountedArrayRule::places(spec) > CountedArrayRule::kMaxPlaces) {
+    fail(schema, "contains", "the bounds of contains and of the array's length are too large together",
+         "Lower maxItems, minContains or maxContains.");
   }
+  auto cells = [&](NodeId item) {
+    std::vector<CountedArraySpec::Cell> out;
+    for (std::uint32_t counts = 0; counts < 1u << part.contains.size(); ++counts) {
+      NodeId value = item;
+      for (std::size_t j = 0; j < part.contains.size(); ++j) {
+        const Contains& c = part.contains[j];
+        if (counts >> j & 1) {
+          value = both(value, c.value);
+        } else if (c.max != kNoMax) {
+          value = both(value, negate(c.value));
+        }
+      }
+      if (Symbol s = lower(value)) out.push_back({s, counts});
+    }
+    return out;
+  };
+  for (std::size_t i = 0; i < part.prefix.size(); ++i) spec.prefix[i] = cells(part.prefix[i]);
+  spec.item = cells(part.item);
+  return builder_.rule(std::make_unique<CountedArrayRule>(std::move(spec), pool_));
+}
+
+// What is demanded of some key is demanded of each key in turn that could be it.
+Symbol Compiler::lower(const ObjectPart& part) {
+  if (part.needs.empty()) return lower_object(part);
+  constexpr std::size_t kMaxWays = 256;
+  std::vector<const ObjectPart*> todo{&part};
+  std::vector<Symbol> ways;
+  while (!todo.empty()) {
+    const ObjectPart& p = *todo.back();
+    todo.pop_back();
+    if (p.needs.empty()) {
+      ways.push_back(lower_object(p));
+      continue;
+    }
+    Need need = p.needs[0];
+    if (todo.size() + ways.size() > kMaxWays) {
+      fail(*need.at, "not", "too many properties could be the one that is demanded", "Say what is allowed instead of what is not.");
+    }
+    ObjectPart way = p;
+    way.needs = p.needs.subspan(1);
+    auto add = [&](ObjectPart one_way) {
+      if (const ObjectPart* done = finish_object(one_way)) todo.push_back(done);
+    };
+    for (std::size_t i = 0; i < p.properties.size(); ++i) {
+      NodeId value = both(p.properties[i].value, need.value);
+      if (value == kNever || (need.keys && !contains(*need.keys, p.properties[i].name))) continue;
+      std::vector<Property> properties(p.properties.begin(), p.properties.end());
+      properties[i].value = value;
+      properties[i].required = true;
+      way.properties = keep(properties);
+      add(way);
+    }
+    way.properties = p.properties;
+    if (std::all_of(p.others.begin(), p.others.end(), [](const KeyClass& c) { return c.value == kNever; })) continue;
+    if (const ObjectPart* counted = needs_one_more(way, need)) {
+      todo.push_back(counted);
+    } else {
+      unsupported(*need.at, "not", "the opposite of a rule about further properties cannot be enforced",
+                  "Say what is allowed instead of what is not.");
+      add(way);
+    }
+  }
+  return builder_.choice(std::move(ways));
+}
+
+// The object with some further key, where counting the properties can say so; else nullptr.
+const ObjectPart* Compiler::needs_one_more(ObjectPart part, const Need& need) {
+  std::uint64_t required = 0;
+  for (const Property& p : part.properties) {
+    if (!p.required && p.value != kNever) return nullptr;
+    required += p.required;
+  }
+  for (const KeyClass& c : part.others) {
+    if (c.value != kNever && both(c.value, need.value) != c.value) return nullptr;
+  }
+  bool any_key = !need.keys || (need.keys->patterns.empty() && need.keys->not_patterns.empty() && need.keys->formats.empty() &&
+                                need.keys->not_formats.empty() && !need.keys->finite && need.keys->min_length == 0 &&
+                                need.keys->max_length == kNoMax);
+  if (!any_key) return nullptr;
+  for (std::string_view name : need.keys ? need.keys->excluded : List<std::string_view>{}) {
+    bool property = std::any_of(part.properties.begin(), part.properties.end(), [&](const Property& p) { return p.name == name; });
+    if (!property && value_for(part, name) != kNever) return nullptr;
+  }
+  part.min_properties = std::max(part.min_properties, required + 1);
+  return finish_object(part);
+}
+
+Symbol Compiler::lower_object(const ObjectPart& part) {
   ObjectSpec spec;
   spec.whitespace = options_.whitespace;
   spec.any_order = options_.any_order;

@@ -252,6 +252,23 @@ const ObjectPart* Compiler::finish_object(ObjectPart part) {
     shorter.push_back(part.others.back());
     part.others = keep(shorter);
   }
+  bool closed = std::all_of(part.others.begin(), part.others.end(), [](const KeyClass& c) { return c.value == kNever; });
+  std::vector<Need> needs;
+  for (const Need& n : part.needs) {
+    bool met = false, possible = !closed;
+    for (const Property& p : part.properties) {
+      NodeId value = both(p.value, n.value);
+      if (value == kNever || (n.keys && !contains(*n.keys, p.name))) continue;
+      possible = true;
+      met = met || (p.required && value == p.value);
+    }
+    if (!possible) {
+      conflict("", "no property is left that could be what is demanded");
+      return nullptr;
+    }
+    if (!met) needs.push_back(n);
+  }
+  part.needs = keep(needs);
   std::uint64_t required = 0, possible = 0;
   for (const Property& p : part.properties) {
     if (p.required && p.value == kNever) {
@@ -261,7 +278,6 @@ const ObjectPart* Compiler::finish_object(ObjectPart part) {
     required += p.required;
     possible += p.value != kNever;
   }
-  bool closed = part.others.size() == 1 && part.others[0].value == kNever;
   if (part.min_properties > part.max_properties || required > part.max_properties ||
       (closed && possible < part.min_properties)) {
     conflict(required > part.max_properties ? "maxProperties" : "minProperties", "the number of properties cannot be met");

@@ -83,14 +83,16 @@ void Compiler::add_pattern(const Value& at, std::string_view text, std::vector<P
     bool quantified = end != std::string_view::npos && end + 1 < text.size() &&
                       std::string_view("*+?{").find(text[end + 1]) != std::string_view::npos;
     if (end == std::string_view::npos || quantified) break;
-    std::string inner = "^(?:" + std::string(text.substr(i + 3, end - i - 3)) + ")";
+    std::string inner = "^(?:";
+    inner.append(text.substr(i + 3, end - i - 3)).append(")");
     (text[i + 2] == '!' ? not_patterns : patterns).push_back({keep_text(inner), &at});
     i = end + 1;
   }
   if (i == 1) {
     patterns.push_back({text, &at});
   } else if (i < text.size()) {
-    patterns.push_back({keep_text("^" + std::string(text.substr(i))), &at});
+    std::string rest = "^";
+    patterns.push_back({keep_text(rest.append(text.substr(i))), &at});
   }
 }
 

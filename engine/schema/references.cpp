@@ -114,15 +114,15 @@ std::string resolve_uri(std::string_view base_text, std::string_view reference) 
   } else {
     auto slash = base.path.rfind('/');
     std::string joined(slash == std::string_view::npos ? std::string_view{} : base.path.substr(0, slash + 1));
-    if (joined.empty() && base.has_authority) joined = "/";
+    if (joined.empty() && base.has_authority) joined.push_back('/');
     joined += r.path;
     path = without_dots(joined);
   }
   std::string out;
-  if (!scheme.empty()) out += std::string(scheme) + ":";
-  if (has_authority) out += "//" + std::string(authority);
+  if (!scheme.empty()) out.append(scheme).append(":");
+  if (has_authority) out.append("//").append(authority);
   out += path;
-  if (has_query) out += "?" + std::string(query);
+  if (has_query) out.append("?").append(query);
   return out;
 }
 

@@ -74,7 +74,7 @@ struct KeyClass {
   NodeId value;
 };
 
-// Some key that is no property's, of these keys, has such a value.
+// Some key of these, a property's or another, has such a value.
 struct Need {
   const StringPart* keys;  // nullptr: any key
   NodeId value;
