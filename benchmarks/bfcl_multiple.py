@@ -3,7 +3,9 @@
 The same prompts are answered three times, greedily: with this library's masks, with xgrammar's masks around the same
 envelope, and with none. One judge reads the text of all three; it shares no code with the library.
 
-    python benchmarks/bfcl_multiple.py --questions 50 --seed 0 --write benchmarks/bfcl_multiple.md
+    python benchmarks/bfcl_multiple.py --questions 50 --seed 0 --readme README.md
+
+The exit code is 1 if one of our replies did not end or is not valid, or if xgrammar got more of them right.
 """
 
 from __future__ import annotations
@@ -257,6 +259,7 @@ class Score:
         return sum(getattr(r, name) for r in self.replies)
 
 
+BEGIN, END = "<!-- bfcl:begin -->", "<!-- bfcl:end -->"
 NAMES = {"ours": "agentgram", "xgrammar": "xgrammar 0.2.9", "free": "free decoding"}
 
 
@@ -279,6 +282,9 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=200, help="tokens in a reply")
     parser.add_argument("--ways", nargs="+", default=list(NAMES), choices=list(NAMES))
     parser.add_argument("--write", type=Path, help="a Markdown file for the table")
+    parser.add_argument(
+        "--readme", type=Path, help="a file with <!-- bfcl:begin --> and :end, to put the table between"
+    )
     parser.add_argument("--replies", type=Path, help="a JSON lines file for the replies themselves")
     options = parser.parse_args()
 
@@ -304,6 +310,11 @@ def main() -> int:
     print(lines)
     if options.write:
         options.write.write_text(lines)
+    if options.readme:
+        page = options.readme.read_text("utf-8")
+        head, _, rest = page.partition(BEGIN)
+        _, _, tail = rest.partition(END)
+        options.readme.write_text(f"{head}{BEGIN}\n{lines}{END}{tail}", "utf-8")
     if options.replies:
         options.replies.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in log))
     if "ours" not in scores:
