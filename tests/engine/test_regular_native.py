@@ -51,7 +51,7 @@ def library(cache: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["numbers", "patterns", "strings"])
 def test_regular(name: str, pytestconfig: pytest.Config, tmp_path: Path) -> None:
-    archive = library(Path(pytestconfig.cache.mkdir("regular_native")))  # type: ignore[union-attr]
+    archive = library(Path(pytestconfig.cache.mkdir("regular_native")))
     program = tmp_path / name
     source = TESTS / f"regular_{name}_test.cpp"
     subprocess.run([str(COMPILER), *FLAGS, str(source), str(archive), "-o", str(program)], check=True)
