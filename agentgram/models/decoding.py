@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgram.engine import allocate_mask, apply_mask
-from agentgram.errors import ContextOverflow, ModelError
+from agentgram.errors import ContextOverflow, DefinitionError, ModelError
 from agentgram.events import ArgumentsDelta, CallDenied, StepEnd, ToolCallStart
 from agentgram.messages import Message
 from agentgram.models.base import ModelEvent, ModelRequest, ModelSettings
@@ -149,6 +150,17 @@ class Decoder:
         return grammar
 
 
+def speller(vocabulary: Vocabulary) -> Callable[[int], bytes]:
+    """What a token stands for in a reply's text: its bytes, and for a special token its name."""
+    names = {token: name.encode() for name, token in vocabulary.special.items()}
+
+    def spell(token: int) -> bytes:
+        name = names.get(token)
+        return vocabulary.token_bytes(token) if name is None else name
+
+    return spell
+
+
 def _same_turn(a: Request, b: Request) -> bool:
     return a is b or (
         a.tools == b.tools
@@ -175,6 +187,7 @@ class _Turn:
         self.vocabulary = decoder.engine.vocab
         self.backend = backend
         self.request = request
+        self.spell = speller(self.vocabulary)
         self.prefill = prompt.prefill.encode()
         self.start = len(prompt.tokens or ())
         self.context = decoder.context
@@ -286,16 +299,17 @@ class _Turn:
     def _withdraw(self, finish: str) -> Iterator[ModelEvent]:
         """Ends the turn before an unfinished call: rolls back to where its trigger began."""
         settled = self.parser.commit_offset
-        text = self.prefill + b"".join(map(self.vocabulary.token_bytes, self.tokens))
+        text = self.prefill + b"".join(map(self.spell, self.tokens))
         kept, length = 0, len(self.prefill)
         for token in self.tokens:
-            after = length + len(self.vocabulary.token_bytes(token))
+            after = length + len(self.spell(token))
             if after > settled:
                 break
             kept, length = kept + 1, after
         self.backend.truncate(self.start + kept)
         if length < settled:  # a token ran across: its settled part is spelled with others
-            self.backend.append(self.vocabulary.encode(text[length:settled]))
+            with suppress(DefinitionError):  # where it cannot be, it is read again with the next prompt
+                self.backend.append(self.vocabulary.encode(text[length:settled]))
         parser = self.format.parser(self.seen, self.vocabulary)
         parser.feed_bytes(text[:settled])
         yield self._step_end(parser.close(), finish)
@@ -369,6 +383,6 @@ def _must(accepted: bool, turn: _Turn, token: int) -> None:
     """A matcher refused a token that its own mask, or its own forced run, allowed: never go on from there."""
     if not accepted:
         raise ModelError(
-            f"the grammar refused token {token} ({turn.vocabulary.token_bytes(token)!r}) that it had allowed, after "
+            f"the grammar refused token {token} ({turn.spell(token)!r}) that it had allowed, after "
             f"{len(turn.tokens)} tokens. This is a bug in agentgram: please report it with the tools' schemas."
         )

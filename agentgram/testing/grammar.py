@@ -16,7 +16,7 @@ from agentgram.engine import Engine, Vocabulary
 from agentgram.errors import DefinitionError
 from agentgram.formats import Format, get_format
 from agentgram.models.base import ModelEvent, ModelRequest
-from agentgram.models.decoding import Decoder
+from agentgram.models.decoding import Decoder, speller
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,13 +29,12 @@ class Speller:
     """The tokens of a vocabulary that a text may be spelled with, special ones by their name."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
+        self.spell = speller(vocabulary)
+        self.special = frozenset(vocabulary.special.values())
         self._ids: dict[bytes, list[int]] = {}
-        specials = set(vocabulary.special.values())
         for token in range(vocabulary.size):
-            if token not in specials and (spelling := vocabulary.token_bytes(token)):
+            if spelling := self.spell(token):
                 self._ids.setdefault(spelling, []).append(token)
-        for name, token in vocabulary.special.items():
-            self._ids.setdefault(name.encode(), []).append(token)
         self._longest = max(map(len, self._ids), default=0)
 
     def next(self, text: bytes, position: int) -> list[int]:
@@ -75,7 +74,7 @@ class NoiseBackend:
     @property
     def reply(self) -> bytes:
         """The bytes written so far."""
-        return b"".join(map(self.vocabulary.token_bytes, self.tokens[self.prompt :]))
+        return b"".join(map(self.speller.spell, self.tokens[self.prompt :]))
 
     def logits(self) -> NDArray[np.float32]:
         """Scores of shape [vocabulary]: noise in [0, 1), wishes above."""
@@ -120,7 +119,7 @@ class WishfulBackend(NoiseBackend):
             self._from = len(written)
         if self._opener is not None:
             for token in self.speller.next(self._opener, len(written) - self._from):
-                scores[token] += 10
+                scores[token] += 20 if token in self.speller.special else 10
 
 
 class GrammarModel:
@@ -212,7 +211,8 @@ class TargetBackend(NoiseBackend):
             if target == done:
                 scores[self._ends] += 1000
             for token in self.speller.next(target, len(done)):
-                scores[token] += 500 if rank == 0 else 100
+                # A marker that is one token is read as a marker only then: its bytes would be text.
+                scores[token] += (500 if rank == 0 else 100) + (50 if token in self.speller.special else 0)
 
     def _alive(self, done: bytes) -> list[bytes]:
         """The targets that begin with ``done``, those last that the masks have cut off before."""

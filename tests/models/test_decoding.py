@@ -98,8 +98,7 @@ def test_a_required_single_call_costs_few_choices() -> None:
     events, _ = write(call(GET, order=7), request)
     end = end_of(events)
     assert end.message.calls[0].arguments == {"order": 7}
-    # The key could be spelled with escapes; then one digit, and whether another follows. The rest is forced.
-    assert end.sampled_tokens <= len("order") + 2
+    assert end.sampled_tokens == 2, "one digit, and whether another follows; the rest is forced"
 
 
 def test_forced_tokens_are_appended_in_one_piece() -> None:
@@ -115,8 +114,8 @@ def test_forced_tokens_are_appended_in_one_piece() -> None:
     decoder = Decoder(Engine.shared(BYTES), HERMES)
     request = turn([GET], tool_choice="required", parallel=False)
     list(decoder.decode(backend, request, Prompt(text="")))
-    assert pieces[0] == len(target.partition(b"order")[0])
-    assert max(pieces[1:]) >= len(b"}}\n</tool_call>") - 1
+    assert pieces[0] == len(target.partition(b"7")[0])
+    assert pieces[-1] == len(b"}}\n</tool_call>") - 1
     assert sum(pieces) == len(target)
 
 
@@ -278,3 +277,29 @@ def test_grammars_are_kept_for_requests_that_come_again() -> None:
     again = Request(messages=[user("b")], tools=[GET])
     assert decoder.grammar(request) is decoder.grammar(again)
     assert decoder.grammar(request) is not decoder.grammar(Request(tools=[WIPE]))
+
+
+# markers that are tokens of their own
+
+
+def marked_vocabulary() -> Vocabulary:
+    """Single bytes, and hermes' markers as special tokens."""
+    special = {"<tool_call>": 256, "</tool_call>": 257, "<|im_end|>": 258}
+    return Vocabulary([bytes([b]) for b in range(256)] + [b""] * 3, special=special, end=["<|im_end|>"])
+
+
+def test_a_marker_that_is_a_special_token_is_written_as_one() -> None:
+    text = "Yes. " + call(GET, order=5)
+    events, model = write(text, turn([GET, WIPE], [GET]), vocabulary=marked_vocabulary())
+    end = end_of(events)
+    assert [(c.name, c.arguments) for c in end.message.calls] == [("get", {"order": 5})]
+    assert model.outputs == [text.encode()]
+    assert end.sampled_tokens + end.forced_tokens <= len(text) - len("tool_call></tool_call>") + 2
+
+
+@pytest.mark.parametrize("permitted", [[GET], []])
+def test_a_denied_intent_is_rolled_back_to_before_a_special_marker(permitted: list[ToolDefinition]) -> None:
+    events, model = write("Yes. " + call(WIPE, order=5), turn([GET, WIPE], permitted), vocabulary=marked_vocabulary())
+    assert [e.tool for e in events if isinstance(e, CallDenied)] == ["wipe"]
+    assert end_of(events).message.text.strip() == "Yes."
+    assert model.outputs == [b"Yes. "]
