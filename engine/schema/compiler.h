@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -156,9 +157,12 @@ class Compiler {
   Symbol lower(const Shape* shape);
   void lower_rest();
   Symbol lower_parts(const Shape& shape);
+  std::vector<std::string> spellings(const NumberPart& part, std::string_view value);
+  Symbol one_of_texts(std::vector<std::string> texts);
   void lower_literals(const Shape& shape, std::vector<Symbol>& out);
   Symbol lower(const ArrayPart& part);
   Symbol lower_counted(const ArrayPart& part);
+  std::optional<Symbol> lower_distinct(const ArrayPart& part, std::string* why);
   Symbol lower(const ObjectPart& part);
   Symbol lower_object(const ObjectPart& part);
   const ObjectPart* needs_one_more(ObjectPart part, const Need& need);

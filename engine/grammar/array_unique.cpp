@@ -1,0 +1,213 @@
+#include "grammar/array_unique.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+
+#include "grammar/object.h"
+
+namespace ag {
+
+namespace {
+
+bool contains_key(const SeenKey* keys, std::string_view text) {
+  std::uint64_t h = std::hash<std::string_view>{}(text);
+  for (; keys; keys = keys->previous) {
+    if (keys->hash == h && std::string_view(keys->text, keys->size) == text) return true;
+  }
+  return false;
+}
+
+const SeenKey* seen_keys(const Payload& p) { return p.blob ? p.blob->keys : nullptr; }
+
+}  // namespace
+
+UniqueArrayRule::UniqueArrayRule(UniqueArraySpec spec, TerminalPool& pool) : spec_(std::move(spec)) {
+  std::sort(spec_.strings.begin(), spec_.strings.end());
+  spec_.strings.erase(std::unique(spec_.strings.begin(), spec_.strings.end()), spec_.strings.end());
+  if (!spec_.open) spec_.max_items = std::min<std::uint64_t>(spec_.max_items, spec_.strings.size() + spec_.literals.size());
+  open_ = pool.punctuation('[', false, true, spec_.whitespace);
+  close_first_ = pool.punctuation(']', false, false, spec_.whitespace);
+  close_ = pool.punctuation(']', true, false, spec_.whitespace);
+  comma_ = pool.punctuation(',', true, true, spec_.whitespace);
+  if (spec_.open) {
+    string_ = pool.json_string(*spec_.open);
+  } else if (!spec_.strings.empty()) {
+    KeyLanguage values;
+    values.names = spec_.strings;
+    string_ = pool.json_key(values);
+  }
+}
+
+std::uint64_t UniqueArrayRule::next_word(const Payload& p) const {
+  std::uint64_t limit = spec_.max_items == kNoMax ? spec_.min_items : spec_.max_items;
+  return (p.word & ~kCountMask) | std::min(count(p) + 1, std::min(limit, kCountMask));
+}
+
+bool UniqueArrayRule::string_left(const Payload& p) const {
+  if (spec_.open) return true;
+  for (std::size_t i = 0; i < spec_.strings.size(); ++i) {
+    if (!string_seen(p, i)) return true;
+  }
+  return false;
+}
+
+bool UniqueArrayRule::literal_left(const Payload& p) const {
+  for (std::size_t i = 0; i < spec_.literals.size(); ++i) {
+    if (!literal_seen(p, i)) return true;
+  }
+  return false;
+}
+
+bool UniqueArrayRule::more(const Payload& p) const {
+  return count(p) < spec_.max_items && (literal_left(p) || string_left(p));
+}
+
+void UniqueArrayRule::expand(std::uint32_t state, const Payload& payload, Edges& out) const {
+  switch (state) {
+    case kOpen:
+      add_edge(out, {open_.get()}, kFirst, {});
+      break;
+    case kFirst:
+      if (spec_.min_items == 0) add_edge(out, {close_first_.get()}, kEnd, {});
+      if (spec_.max_items == 0) break;
+      [[fallthrough]];
+    case kItem:
+      if (string_ && string_left(payload)) add_edge(out, {string_.get()}, spec_.open ? kOpenString : kListedString, payload);
+      for (std::size_t i = 0; i < spec_.literals.size(); ++i) {
+        if (literal_seen(payload, i)) continue;
+        add_edge(out, spec_.literals[i], kAfter, {next_word(payload) | std::uint64_t{1} << (kCountBits + i), payload.blob});
+      }
+      break;
+    case kAfter:
+      if (count(payload) >= spec_.min_items) add_edge(out, {close_.get()}, kEnd, {});
+      if (more(payload)) add_edge(out, {comma_.get()}, kItem, payload);
+      break;
+    default:
+      add_done(out);
+  }
+}
+
+bool UniqueArrayRule::admits(std::uint32_t to, const Payload& payload, const Terminal::Range& range) const {
+  if (to != kListedString) return true;
+  for (std::uint32_t i = range.lo; i < range.hi; ++i) {
+    if (!string_seen(payload, i)) return true;
+  }
+  return false;
+}
+
+bool UniqueArrayRule::on_label(std::uint32_t to, const Payload& payload, std::uint32_t label, const KeyByte* key,
+                               Arena& arena, std::uint32_t* state, Payload* out) const {
+  if (to != kListedString && to != kOpenString) return Rule::on_label(to, payload, label, key, arena, state, out);
+  const SeenKey* keys = seen_keys(payload);
+  std::uint32_t words = spec_.open ? 0 : static_cast<std::uint32_t>((spec_.strings.size() + 63) / 64);
+  std::uint64_t* bits = words ? arena.array<std::uint64_t>(words) : nullptr;
+  for (std::uint32_t i = 0; i < words; ++i) bits[i] = payload.blob ? payload.blob->bits[i] : 0;
+  if (to == kListedString) {
+    if (string_seen(payload, label)) return false;
+    bits[label / 64] |= std::uint64_t{1} << (label % 64);
+  } else {
+    std::string text;
+    if (!ObjectRule::unquote(key, {}, &text) || contains_key(keys, text)) return false;
+    char* copy = arena.array<char>(text.size() + 1);
+    std::copy(text.begin(), text.end(), copy);
+    keys = arena.make<SeenKey>(keys, copy, static_cast<std::uint32_t>(text.size()), std::hash<std::string_view>{}(text), false);
+  }
+  *state = kAfter;
+  *out = {next_word(payload), arena.make<Blob>(keys, words, false, bits)};
+  return true;
+}
+
+bool UniqueArrayRule::key_is_new(const Payload& payload, const KeyByte* key, std::string_view rest) const {
+  if (!seen_keys(payload)) return true;
+  std::string text;
+  return ObjectRule::unquote(key, rest, &text) && !contains_key(seen_keys(payload), text);
+}
+
+bool UniqueArrayRule::taken_keys(const Payload& payload, const KeyByte* key, std::vector<std::string_view>* rests) const {
+  rests->clear();
+  if (!seen_keys(payload)) return true;
+  std::string prefix(key ? key->length : 0, '\0');
+  for (const KeyByte* k = key; k; k = k->previous) prefix[k->length - 1] = static_cast<char>(k->byte);
+  if (prefix.find('\\') != std::string::npos) return false;
+  if (!prefix.empty()) prefix.erase(0, 1);  // the quote
+  for (const SeenKey* k = seen_keys(payload); k; k = k->previous) {
+    std::string_view text(k->text, k->size);
+    if (text.starts_with(prefix)) rests->push_back(text.substr(prefix.size()));
+  }
+  std::sort(rests->begin(), rests->end());
+  return true;
+}
+
+// ---- shortest ends
+
+std::vector<std::string> UniqueArrayRule::fresh(const Payload& p, std::uint64_t wanted) const {
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < spec_.literals.size(); ++i) {
+    if (!literal_seen(p, i)) found.push_back(spec_.literals[i].terminal->shortest(Terminal::kStart, 0));
+  }
+  for (std::size_t i = 0; i < spec_.strings.size(); ++i) {
+    if (!string_seen(p, i)) found.push_back(ObjectRule::quoted(spec_.strings[i]));
+  }
+  if (spec_.open) {
+    // Strings of the language, shorter ones first, without escapes: from each prefix the shortest completion.
+    struct Prefix {
+      std::string text;
+      Terminal::State state;
+      std::uint64_t units;
+      std::uint32_t rest;
+      bool operator<(const Prefix& other) const { return text.size() + rest > other.text.size() + other.rest; }
+    };
+    std::priority_queue<Prefix> queue;
+    queue.push({"", Terminal::kStart, 0, string_->min_rest(Terminal::kStart, 0)});
+    std::uint64_t strings = 0;
+    while (!queue.empty() && strings < wanted) {
+      Prefix at = queue.top();
+      queue.pop();
+      if (string_->accepting(at.state)) {
+        std::string_view value = std::string_view(at.text).substr(1, at.text.size() - 2);
+        if (!contains_key(seen_keys(p), value)) found.push_back(at.text), ++strings;
+        continue;
+      }
+      for (unsigned b = 0x20; b < 256; ++b) {
+        if (b == '\\') continue;
+        std::uint32_t next = string_->next(at.state, static_cast<std::uint8_t>(b)), to = next & Terminal::kStateMask;
+        std::uint64_t units = at.units + (next & Terminal::kUnit ? 1 : 0);
+        if (next == Terminal::kDead || ((next & Terminal::kClose) && units < string_->min_units())) continue;
+        queue.push({at.text + static_cast<char>(b), to, units, string_->min_rest(to, units)});
+      }
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  if (found.size() > wanted) found.resize(wanted);
+  return found;
+}
+
+std::uint64_t UniqueArrayRule::min_cost(std::uint32_t state, const Payload& payload) const {
+  if (state == kEnd) return 0;
+  Ending way;
+  write_min(state, payload, way);
+  return way.units.size();
+}
+
+void UniqueArrayRule::write_min(std::uint32_t state, const Payload& payload, Ending& out) const {
+  if (state == kEnd) return;
+  std::uint64_t n = count(payload);
+  std::uint64_t wanted = std::max<std::uint64_t>(n < spec_.min_items ? spec_.min_items - n : 0, state == kItem ? 1 : 0);
+  if (state == kOpen) out.append({open_.get()});
+  bool comma = state == kAfter;
+  for (const std::string& text : wanted ? fresh(payload, wanted) : std::vector<std::string>{}) {
+    if (comma) out.append({comma_.get()});
+    comma = true;
+    out.append(text);
+  }
+  out.append({close_first_.get()});
+}
+
+std::size_t UniqueArrayRule::bytes() const {
+  std::size_t total = sizeof *this + spec_.literals.size() * sizeof(Symbol);
+  for (const std::string& s : spec_.strings) total += sizeof s + s.capacity();
+  return total;
+}
+
+}  // namespace ag
