@@ -196,7 +196,6 @@ def _(node: n.Tag, at: Lowering) -> e.Spec:
 @lower.register
 def _(node: n.Dispatch, at: Lowering) -> e.Spec:
     request, tools = at.request, allowed_tools(at.request)
-    triggers = tuple(dict.fromkeys(t.begin.text for t in node.tags))
     schema = request.output_schema
     free: e.Spec = e.Text(_excludes(at, ())) if schema is None else e.JsonSchema(schema, whitespace="canonical")
     if not tools:
@@ -207,10 +206,11 @@ def _(node: n.Dispatch, at: Lowering) -> e.Spec:
     if only or request.tool_choice == "required":
         return _calls(tags, most, node.sep)
     if schema is not None:
-        _tell_apart(at.fmt, triggers)
+        _tell_apart(at.fmt, [t.begin.text for t in node.tags])
         return e.Choice([_calls(tags, most, node.sep), free])
-    begins = tuple(dict.fromkeys(_begin(t.begin, at) for t in node.tags))
-    return e.Dispatch(tags, begins, excludes=_excludes(at, triggers), at_most=most, stop_after_first=most == 1)
+    triggers = tuple(dict.fromkeys(_begin(t.begin, at) for t in node.tags))
+    excludes = _excludes(at, [t for t in triggers if isinstance(t, str)])
+    return e.Dispatch(tags, triggers, excludes=excludes, at_most=most, stop_after_first=most == 1)
 
 
 def _merged(tags: Sequence[e.Tag]) -> Sequence[e.Tag]:

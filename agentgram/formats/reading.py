@@ -185,13 +185,14 @@ def _(node: n.JsonArr, run: Run, until: tuple[str, ...]) -> Wait[None]:
 @read.register
 def _(node: n.JsonObj, run: Run, until: tuple[str, ...]) -> Wait[None]:
     """One envelope, or several: after one another, with commas or semicolons between, or in an array."""
-    src, codec = run.src, _codec(node)
+    src, codec = run.src, _codec(node, run)
     yield from src.skip_blanks()
     listed = (yield from src.peek()) == 0x5B
     if listed:
         src.at += 1
         yield from src.skip_blanks()
         if (yield from src.literal((b"]",))):
+            run.draft = None  # an empty list calls nothing
             return
     while True:
         if run.draft is None:
@@ -210,8 +211,13 @@ def _(node: n.JsonObj, run: Run, until: tuple[str, ...]) -> Wait[None]:
             return
 
 
-def _codec(node: n.Node) -> str:
-    return next((hole.codec for hole in n.walk(node) if isinstance(hole, n.Args)), "json")
+def _codec(node: n.Node, run: Run) -> str:
+    """The codec of the arguments inside a node."""
+    codec = run.fmt.memo.get(id(node))
+    if codec is None:
+        codec = run.fmt.memo[id(node)] = next((h.codec for h in n.walk(node) if isinstance(h, n.Args)), "json")
+    assert isinstance(codec, str)
+    return codec
 
 
 def _object(node: n.JsonObj, run: Run, until: tuple[str, ...]) -> Wait[None]:
@@ -278,13 +284,13 @@ def _string(raw: bytes) -> str:
 
 @read.register
 def _(node: n.Dispatch, run: Run, until: tuple[str, ...]) -> Wait[None]:
-    scanner = _scanner(node, run.fmt.stops, bool(run.tools))
+    scanner = _scanner(node, run)
     if run.request.output_schema is not None:
         yield from _answer(run)
     gap, after_call, text_from = run.src.pos == 0, False, None
     while True:
-        if gap and run.tools:
-            yield from _gap(run, scanner, after_call)
+        origin = (yield from _gap(run, scanner, after_call)) if gap and run.tools else run.src.pos
+        shown = run.src.pos
         run.begin_text(node.text.kind, text_from)
         found = yield from run.src.until(scanner.pattern, scanner.hold)
         run.end_text()
@@ -297,7 +303,8 @@ def _(node: n.Dispatch, run: Run, until: tuple[str, ...]) -> Wait[None]:
             run.stopped = True
             return
         gap = after_call = yield from _tag(scanner, marker, run, start, body)
-        text_from = None if after_call else start
+        # what was no call after all is text, and so are the blanks before it
+        text_from = None if after_call else origin if start == shown else start
 
 
 class _Scanner:
@@ -313,28 +320,37 @@ class _Scanner:
         self.hold = holder([*self.markers, *(self.sep + t for t in openers)])
 
 
-@lru_cache(maxsize=64)
-def _scanner(node: n.Dispatch, stops: tuple[str, ...], calls: bool) -> _Scanner:
-    return _Scanner(node, stops, calls)
+def _scanner(node: n.Dispatch, run: Run) -> _Scanner:
+    calls = bool(run.tools)
+    made = run.fmt.memo.get((id(node), calls))
+    if made is None:
+        made = run.fmt.memo[id(node), calls] = _Scanner(node, run.fmt.stops, calls)
+    assert isinstance(made, _Scanner)
+    return made
 
 
-def _gap(run: Run, scanner: _Scanner, after_call: bool) -> Wait[None]:
-    """Blanks beside a call are layout, not text: those before the first, between two, and after the last."""
+def _gap(run: Run, scanner: _Scanner, after_call: bool) -> Wait[int]:
+    """Moves past blanks that are layout: those before the first call, between two, and after the last.
+
+    Returns where the text would begin if what follows should be no call.
+    """
     src = run.src
-    start = src.pos
+    start = origin = src.pos
     while True:
         seen = bytes(src.data[src.at : src.at + _GAP + 1])
         blank = len(seen) - len(seen.lstrip(BLANKS))
         if blank < len(seen) or blank > _GAP or src.closed:
             break
         yield from src.wait()
+    if after_call and scanner.sep and seen.startswith(scanner.sep):
+        origin += len(scanner.sep)
     if blank <= _GAP:
         src.pos = start + blank
-        if (yield from src.literal(scanner.markers, move=False)) or (after_call and src.closed and src.pos == src.end):
-            return
-        src.pos = start
-    if after_call and scanner.sep:
-        yield from src.literal((scanner.sep,))
+        markers = scanner.markers if after_call else tuple(scanner.tags)
+        if (yield from src.literal(markers, move=False)) or (after_call and src.closed and src.pos == src.end):
+            return origin
+    src.pos = origin
+    return origin
 
 
 def _answer(run: Run) -> Wait[None]:
@@ -362,7 +378,7 @@ def _tag(scanner: _Scanner, marker: bytes, run: Run, start: int, body: int) -> W
     try:
         yield from read(tag.body, run, n.texts(tag.end))
         if run.draft is not None:
-            run.end_call(_codec(tag.body))
+            run.end_call(_codec(tag.body, run))
         yield from _end(tag, run)
         return True
     except Mismatch as problem:

@@ -150,6 +150,11 @@ class Format:
     # what is known without a request
 
     @cached_property
+    def memo(self) -> dict[object, object]:
+        """What readers make of the format's own nodes once, by the nodes' identity."""
+        return {}
+
+    @cached_property
     def dispatches(self) -> tuple[Dispatch, ...]:
         """The places where calls may stand."""
         return tuple(n for n in walk(self.output) if isinstance(n, Dispatch))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import oracle
 from agentgram.engine.spec import Dispatch, JsonSchema, Lit, Regex, Rep, Tag, Text
 from tests.laws.walking import an_end, walks
 

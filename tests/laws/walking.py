@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import oracle
 from hypothesis import strategies as st
+
+import oracle
 
 INTERESTING = b'{}[]:, \n"\\u0dDa9bcepxyz1-.+tfnrulse<>_/' + "é😀".encode()
 _FIRST = b'"}]:, \n0123456789abcdefnulprstxyz{[D' + b"\x80\xbf\xa9\\-"
