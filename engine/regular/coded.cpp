@@ -29,12 +29,11 @@ std::size_t CodedTerminal::PlaceHash::operator()(const Place& p) const {
 
 CodedTerminal::CodedTerminal(CpAutomatonPtr automaton, Options options)
     : automaton_(std::move(automaton)), options_(options) {
+  charge(sizeof(*this) - sizeof(TableTerminal));
   places_.push_back({});
   const std::uint32_t q = automaton_->start();
   intern(options_.quoted ? Place{Mode::kOpen, 0, false, q, 0, 0} : Place{Mode::kPlain, 0, false, q, 0, 0});
 }
-
-std::size_t CodedTerminal::bytes() const { return TableTerminal::bytes() + sizeof(*this) - sizeof(TableTerminal); }
 
 std::uint32_t CodedTerminal::intern(const Place& place) {
   const auto [it, fresh] = index_.try_emplace(place, 0);
@@ -224,6 +223,9 @@ void CodedTerminal::fill(State state, Row& row) {
     default:
       for (std::uint32_t b = 0; b < 256; ++b) row[b] = advance(at, static_cast<std::uint8_t>(b));
   }
+  const std::size_t bytes = automaton_->bytes();
+  charge(bytes - charged_);
+  charged_ = bytes;
 }
 
 // Bytes to a shortest end with `label` (kAnyLabel: any).

@@ -27,7 +27,6 @@ class CodedTerminal final : public TableTerminal {
   bool labelled() const override { return options_.labelled; }
   std::uint32_t others_begin() const override { return options_.others_begin; }
   bool shortest_label(State state, std::uint32_t label, std::string* out) override;
-  std::size_t bytes() const override;
 
   // For a counted terminal with bounds: how many units more are begun at least before the close, from a counter
   // that needs `need` more of them. Only for automata whose every state can go on by one-byte characters.
@@ -69,6 +68,7 @@ class CodedTerminal final : public TableTerminal {
   Options options_;
   std::vector<Place> places_;
   std::unordered_map<Place, State, PlaceHash> index_;
+  std::size_t charged_ = 0;  // of the automaton's memory
 };
 
 // Strings with bounds on their length, over a counted CodedTerminal that is shared between all bounds.

@@ -38,6 +38,9 @@ class CpAutomaton {
   virtual std::uint32_t label(State) { return 0; }
   virtual Terminal::Range range(State) { return {0, 1, false}; }
 
+  // Memory held, about. It only grows.
+  virtual std::size_t bytes() const { return 64; }
+
   // Bytes (see cost_of) of a shortest completion that ends with `label`, or with any; kNoRest when there is none.
   virtual std::uint32_t min_cost(State state, std::uint32_t label, bool quoted) { return search(state, label, quoted); }
 

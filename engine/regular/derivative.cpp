@@ -37,6 +37,12 @@ void RegexStore::spend(std::size_t work) {
   if (total_ != kNoMax) total_ -= work;
 }
 
+std::size_t RegexStore::bytes() const {
+  constexpr std::size_t kIndexed = 48;  // a hash table's node
+  return nodes_.size() * (sizeof(Node) + kIndexed + sizeof memo_[0] + 3 * sizeof(std::uint32_t)) +
+         children_.size() * sizeof(Id) + set_bytes_;
+}
+
 bool RegexStore::same(const Node& a, const Node& b, const std::vector<Id>* children) const {
   if (a.kind != b.kind || a.min != b.min || a.max != b.max || a.b != b.b) return false;
   if (!children) return a.a == b.a;
@@ -75,6 +81,7 @@ RegexStore::Id RegexStore::set(const CpSet& members) {
   if (index == sets_.size()) {
     spend(members.ranges().size());
     sets_.push_back(members);
+    set_bytes_ += sizeof(CpSet) + members.ranges().size() * sizeof(CpRange) + 48;
     set_index_.emplace(h, index);
   }
   return intern({Kind::kSet, false, false, index, 0, 0, 0});

@@ -37,6 +37,7 @@ class RegexStore {
   bool nullable(Id a) const { return nodes_[a].nullable; }
   bool boolean(Id a) const { return nodes_[a].boolean; }  // And or Not occurs
   std::size_t size() const { return nodes_.size(); }
+  std::size_t bytes() const;  // memory held, about
 
   // The live transitions of `a` (targets are ids), in order.
   void derive(Id a, CpAutomaton::Pieces* out);
@@ -98,6 +99,7 @@ class RegexStore {
   std::vector<Id> children_;
   std::unordered_multimap<std::uint64_t, Id> index_;
   std::vector<CpSet> sets_;
+  std::size_t set_bytes_ = 0;
   std::unordered_multimap<std::uint64_t, std::uint32_t> set_index_;
   std::vector<std::pair<std::uint32_t, Id>> memo_;  // by node: stamp, derivative
   std::vector<std::uint32_t> seen_;                 // by node: stamp of collect_sets
@@ -115,10 +117,12 @@ class DerivativeAutomaton final : public CpAutomaton {
   const Pieces& row(State state) override;
   bool accepting(State state) override { return store_.nullable(state); }
   std::uint32_t min_cost(State state, std::uint32_t, bool quoted) override { return store_.min_cost(state, quoted); }
+  std::size_t bytes() const override { return sizeof(*this) + store_.bytes() + row_bytes_; }
 
  private:
   RegexStore store_;
   RegexStore::Id root_;
+  std::size_t row_bytes_ = 0;
   std::unordered_map<State, Pieces> rows_;
 };
 

@@ -168,6 +168,7 @@ const CpAutomaton::Pieces& DerivativeAutomaton::row(State state) {
   if (known != rows_.end()) return known->second;
   Pieces row;
   store_.derive(state, &row);
+  row_bytes_ += 64 + row.size() * sizeof(Piece);
   return rows_.emplace(state, std::move(row)).first->second;
 }
 

@@ -64,6 +64,7 @@ void ExploredDfa::prune() {
     Pieces row;
     for (const Piece& piece : place.row) append_piece(&row, piece.lo, piece.hi, number[piece.to]);
     place.row = std::move(row);
+    bytes_ += sizeof(Place) + place.row.size() * sizeof(Piece) + 2 * sizeof(std::uint32_t);
   }
   start_ = number[start_];
   states_ = std::move(kept);
@@ -139,6 +140,7 @@ void BoundedDfa::measure() {
       return;
     }
     lengths_.push_back(row);
+    bytes_ += sizeof(Bits) + words * sizeof(std::uint64_t);
     Bits next(words, 0);
     for (State s = 1; s < n; ++s)
       for (const Piece& piece : base_->row(s)) {
@@ -175,7 +177,10 @@ CpAutomaton::State BoundedDfa::intern(State base, std::uint64_t count) {
   if (!live(base, count)) return kDead;
   const std::uint64_t key = count << 20 ^ base;
   const auto [it, fresh] = index_.try_emplace(key, static_cast<State>(places_.size()));
-  if (fresh) places_.push_back({base, count, false, {}});
+  if (fresh) {
+    places_.push_back({base, count, false, {}});
+    bytes_ += sizeof(Place) + 48;
+  }
   return it->second;
 }
 
@@ -189,6 +194,7 @@ const CpAutomaton::Pieces& BoundedDfa::row(State state) {
   const Place here = places_[state];
   Pieces out;
   for (const Piece& piece : base_->row(here.base)) append_piece(&out, piece.lo, piece.hi, intern(piece.to, here.count + 1));
+  bytes_ += out.size() * sizeof(Piece);
   places_[state].row = std::move(out);
   places_[state].has_row = true;
   return places_[state].row;
@@ -207,6 +213,7 @@ const std::vector<std::uint32_t>& BoundedDfa::exact_costs(std::uint64_t length, 
       for (const Piece& p : base_->row(s))
         row[s] = std::min(row[s], add_rest(rows.back()[p.to], cost_of(cheapest(p.lo, p.hi, quoted), quoted)));
     }
+    bytes_ += row.size() * sizeof(std::uint32_t);
     rows.push_back(std::move(row));
   }
   return rows[length];

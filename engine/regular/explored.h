@@ -21,6 +21,7 @@ class ExploredDfa final : public CpAutomaton {
   std::uint32_t min_cost(State state, std::uint32_t label, bool quoted) override;
 
   std::size_t size() const { return states_.size(); }  // the dead state included
+  std::size_t bytes() const override { return sizeof(*this) + bytes_; }
   // Whether a count of characters can be kept outside the automaton: after any character the string may end, and may go on
   // by a character of one byte. Then the lengths possible from a state are all from some bound on.
   bool free_length(bool quoted);
@@ -37,6 +38,7 @@ class ExploredDfa final : public CpAutomaton {
 
   std::vector<Place> states_;
   State start_ = kDead;
+  std::size_t bytes_ = 0;
   std::vector<std::uint32_t> cost_[2];
 };
 
@@ -49,6 +51,7 @@ class BoundedDfa final : public CpAutomaton {
   const Pieces& row(State state) override;
   bool accepting(State state) override;
   std::uint32_t min_cost(State state, std::uint32_t label, bool quoted) override;
+  std::size_t bytes() const override { return sizeof(*this) + base_->bytes() + bytes_; }
 
  private:
   using Bits = std::vector<std::uint64_t>;
@@ -71,6 +74,7 @@ class BoundedDfa final : public CpAutomaton {
   std::uint64_t transient_ = 0, period_ = 1;
   std::vector<std::vector<std::uint32_t>> exact_[2];
   std::vector<Place> places_{1};
+  std::size_t bytes_ = 0;
   std::unordered_map<std::uint64_t, State> index_;
   State start_ = kDead;
 };

@@ -7,6 +7,9 @@ namespace ag::regular {
 NameAutomaton::NameAutomaton(std::vector<std::string> names, std::vector<std::string> forbidden,
                              std::vector<CpAutomatonPtr> classes)
     : names_(std::move(names)), forbidden_(std::move(forbidden)), classes_(std::move(classes)) {
+  for (const std::vector<std::string>* list : {&names_, &forbidden_})
+    for (const std::string& name : *list) bytes_ += sizeof name + name.size();
+  for (const CpAutomatonPtr& c : classes_) bytes_ += c->bytes();
   places_.emplace_back();  // dead
   others_.push_back(std::vector<State>(classes_.size(), kDead));
   others_index_[others_[0]] = 0;
@@ -54,6 +57,7 @@ CpAutomaton::State NameAutomaton::intern(Place place) {
   place.label = label_of(place);
   const auto state = static_cast<State>(places_.size());
   bucket.push_back(state);
+  bytes_ += sizeof(Place) + 80;
   places_.push_back(std::move(place));
   return state;
 }
@@ -126,6 +130,7 @@ const CpAutomaton::Pieces& NameAutomaton::row(State state) {
     to.others = intern_others(std::move(next));
     append_piece(&out, lo, hi, intern(std::move(to)));
   }
+  bytes_ += out.size() * sizeof(Piece);
   places_[state].row = std::move(out);
   places_[state].has_row = true;
   return places_[state].row;

@@ -27,7 +27,7 @@ class NameAutomaton final : public CpAutomaton {
   Terminal::Range range(State state) override;
   std::uint32_t min_cost(State state, std::uint32_t label, bool quoted) override;
 
-  std::size_t name_count() const { return names_.size(); }
+  std::size_t bytes() const override { return sizeof(*this) + bytes_; }
 
  private:
   static constexpr std::uint32_t kNone = 0xffff'ffff;
@@ -62,6 +62,7 @@ class NameAutomaton final : public CpAutomaton {
   std::map<std::vector<State>, std::uint32_t> others_index_;
   std::unordered_map<std::uint64_t, std::vector<State>> index_;
   State start_ = kDead;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace ag::regular

@@ -59,7 +59,7 @@ Terminal::State NumberTerminal::intern(Tuple tuple) {
   for (std::size_t i = 0; i < parts_.size(); ++i)
     accepting = accepting || (tuple[i] != NumberPart::kDead && parts_[i]->accepting(tuple[i]));
   it->second = add_state(accepting, 0);
-  charge(2 * tuple.size() * sizeof(NumberPart::State) + 96);
+  charge(tuple.size() * (2 * sizeof(NumberPart::State) + 64) + 96);  // the parts' own states included, about
   tuples_.push_back(std::move(tuple));
   return it->second;
 }

@@ -38,7 +38,14 @@ bool is_number(std::string_view t, bool* plain, bool* canonical) {
 
 NumberLanguage number(std::string min, std::string xmin, std::string max, std::string xmax,
                       std::vector<std::string> of = {}, std::vector<std::string> excluded = {}) {
-  return {false, std::move(min), std::move(xmin), std::move(max), std::move(xmax), std::move(of), std::move(excluded)};
+  NumberLanguage n;
+  n.minimum = std::move(min);
+  n.exclusive_minimum = std::move(xmin);
+  n.maximum = std::move(max);
+  n.exclusive_maximum = std::move(xmax);
+  n.multiple_of = std::move(of);
+  n.excluded = std::move(excluded);
+  return n;
 }
 NumberLanguage integer(NumberLanguage n) {
   n.integer = true;

@@ -206,7 +206,10 @@ void threads() {
     std::atomic<int> wrong{0};
     const auto work = [&] {
       const TerminalPtr t = pool.json_string(s), key = pool.json_key(k);
-      const TerminalPtr number = pool.json_number({false, "-5", "", "99.5", "", {}, {}});
+      NumberLanguage bounded;
+      bounded.minimum = "-5";
+      bounded.maximum = "99.5";
+      const TerminalPtr number = pool.json_number(bounded);
       for (const char* text : {"\"abc-def\"", "\"a-b-c-d-e-f\"", "\"\\u0061\""}) wrong += !accepts(*t, text);
       for (const char* text : {"\"\"", "\"-\"", "\"A\""}) wrong += accepts(*t, text);
       wrong += label_of(*key, "\"alphabet\"") != 1 || label_of(*key, "\"alph\"") != 3;
