@@ -270,7 +270,8 @@ def test_outputs_that_broke_other_parsers() -> None:
     assert rows
     for row in rows:
         raw = row["raw"].encode()
-        for i, j in combinations(range(len(raw) + 1), 2):
+        every = range(len(raw) + 1)
+        for i, j in [*((i, i) for i in every), *combinations(every[::20], 2)]:
             parser = HERMES.parser(request)
             for piece in (raw[:i], raw[i:j], raw[j:]):
                 parser.feed_bytes(piece)
