@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "regular/number_avoiding.h"
 #include "regular/number_real.h"
 #include "regular/number_scaled.h"
 
@@ -180,6 +181,31 @@ void add_real(const Magnitudes& m, bool negative, std::vector<NumberPartPtr>* ou
   if (scientific->start() != NumberPart::kDead) out->push_back(std::move(scientific));
 }
 
+// Numbers that are no multiples: in positional notation, and in scientific notation below every divisor.
+void avoid(const NumberLanguage& n, const Magnitudes& m, bool negative, std::vector<NumberPartPtr> bases,
+           std::vector<NumberPartPtr>* out) {
+  std::vector<Decimal> divisors;
+  for (const std::string& text : n.not_multiple_of) divisors.push_back(parse(text, "not multipleOf").magnitude());
+  const bool on_grid = n.integer || !n.multiple_of.empty();
+  if (!on_grid) bases.push_back(std::make_unique<PositionalNumber>(negative, m));
+  for (NumberPartPtr& base : bases) {
+    auto part = std::make_unique<AvoidingNumber>(std::move(base), divisors);
+    if (part->start() != NumberPart::kDead) out->push_back(std::move(part));
+  }
+  if (on_grid) return;
+  Magnitudes small = m;
+  if (small.low.zero()) small.low_open = true;
+  for (const Decimal& d : divisors) {
+    if (!small.unbounded && compare(small.high, d) < 0) continue;
+    small.high = d;
+    small.high_open = true;
+    small.unbounded = false;
+  }
+  if (compare(small.low, small.high) >= 0) return;
+  auto scientific = std::make_unique<ScientificNumber>(negative, small);
+  if (scientific->start() != NumberPart::kDead) out->push_back(std::move(scientific));
+}
+
 }  // namespace
 
 std::vector<NumberPartPtr> number_parts(const NumberLanguage& n) {
@@ -191,7 +217,11 @@ std::vector<NumberPartPtr> number_parts(const NumberLanguage& n) {
       const std::optional<Magnitudes> m = magnitudes(interval, negative);
       if (!m) continue;
       const bool all = m->unbounded && m->low.zero() && !m->low_open;
-      if (n.integer && grid.divisor == 1 && all)
+      if (!n.not_multiple_of.empty()) {
+        std::vector<NumberPartPtr> bases;
+        if (on_grid) add_grid(*m, negative, n.integer, grid, &bases);
+        avoid(n, *m, negative, std::move(bases), &out);
+      } else if (n.integer && grid.divisor == 1 && all)
         out.push_back(std::make_unique<FreeNumber>(negative, true));
       else if (on_grid)
         add_grid(*m, negative, n.integer, grid, &out);
@@ -211,6 +241,8 @@ bool contains(const NumberLanguage& n, std::string_view text) {
   if (!value || (n.integer && !value->zero() && value->exponent < 0) || !within(bounds(n), *value)) return false;
   for (const std::string& of : n.multiple_of)
     if (!is_multiple(*value, parse(of, "multipleOf"))) return false;
+  for (const std::string& of : n.not_multiple_of)
+    if (is_multiple(*value, parse(of, "not multipleOf"))) return false;
   for (const std::string& excluded : n.excluded)
     if (parse(excluded, "excluded value") == *value) return false;
   return true;

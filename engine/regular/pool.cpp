@@ -40,7 +40,7 @@ class Key {
     return *this;
   }
   Key& add(const StringLanguage& s) {
-    return add(s.patterns).add(s.not_patterns).add(s.formats).number(s.min_length).number(s.max_length).add(s.excluded);
+    return add(s.patterns).add(s.not_patterns).add(s.formats).add(s.not_formats).number(s.min_length).number(s.max_length).add(s.excluded);
   }
   const std::string& text() const { return text_; }
 
@@ -54,7 +54,7 @@ void canonical(std::vector<std::string>* list) {
 }
 
 StringLanguage canonical(StringLanguage s) {
-  for (std::vector<std::string>* list : {&s.patterns, &s.not_patterns, &s.formats, &s.excluded}) canonical(list);
+  for (std::vector<std::string>* list : {&s.patterns, &s.not_patterns, &s.formats, &s.not_formats, &s.excluded}) canonical(list);
   return s;
 }
 
@@ -150,6 +150,7 @@ TerminalPtr TerminalPool::json_strings(const std::vector<std::string>& values) {
 TerminalPtr TerminalPool::json_number(const NumberLanguage& given) {
   NumberLanguage n = given;
   canonical(&n.multiple_of);
+  canonical(&n.not_multiple_of);
   canonical(&n.excluded);
   const Key key = Key('N')
                       .number(n.integer)
@@ -158,6 +159,7 @@ TerminalPtr TerminalPool::json_number(const NumberLanguage& given) {
                       .add(n.maximum)
                       .add(n.exclusive_maximum)
                       .add(n.multiple_of)
+                      .add(n.not_multiple_of)
                       .add(n.excluded);
   return impl_->intern(key, [&]() -> TerminalPtr {
     std::vector<NumberPartPtr> parts = number_parts(n);

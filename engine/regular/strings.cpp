@@ -17,7 +17,8 @@ constexpr std::uint64_t kMaxWork = 8'000'000;
 constexpr std::uint64_t kMaxCounted = 1'000'000;  // characters; a minimum above this with a pattern is refused
 
 bool plain(const StringLanguage& s) {
-  return s.patterns.empty() && s.not_patterns.empty() && s.formats.empty() && s.excluded.empty();
+  return s.patterns.empty() && s.not_patterns.empty() && s.formats.empty() && s.not_formats.empty() &&
+         s.excluded.empty();
 }
 bool bounded(const StringLanguage& s) { return s.min_length > 0 || s.max_length != kNoMax; }
 
@@ -33,6 +34,11 @@ Id language(RegexStore& store, const StringLanguage& s, std::uint64_t* max_lengt
   for (const std::string& p : s.patterns) parts.push_back(read_regex(store, p, Match::kSearch));
   for (const std::string& p : s.not_patterns) parts.push_back(store.negate(read_regex(store, p, Match::kSearch)));
   for (const std::string& f : s.formats) parts.push_back(format_language(store, f, max_length));
+  for (const std::string& f : s.not_formats) {
+    std::uint64_t longest = kNoMax;
+    const Id id = format_language(store, f, &longest);
+    parts.push_back(store.negate(longest == kNoMax ? id : store.both({id, store.length(0, longest)})));
+  }
   if (!s.excluded.empty()) parts.push_back(store.negate(texts(store, s.excluded)));
   return store.both(std::move(parts));
 }
@@ -42,6 +48,7 @@ std::string named(const StringLanguage& s) {
   if (!s.patterns.empty()) return "the pattern '" + s.patterns.front() + "'";
   if (!s.not_patterns.empty()) return "the negated pattern '" + s.not_patterns.front() + "'";
   if (!s.formats.empty()) return "the format '" + s.formats.front() + "'";
+  if (!s.not_formats.empty()) return "the opposite of the format '" + s.not_formats.front() + "'";
   return "the set of excluded strings";
 }
 
@@ -158,6 +165,11 @@ bool contains(const StringLanguage& s, std::string_view value) {
     regular::RegexStore store;
     const auto root = regular::format_language(store, f, &max);
     if (!accepts(std::move(store), root, text)) return false;
+  }
+  for (const std::string& f : s.not_formats) {
+    StringLanguage one;
+    one.formats.push_back(f);
+    if (contains(one, value)) return false;
   }
   return text.size() >= s.min_length && text.size() <= max;
 }

@@ -22,6 +22,7 @@ struct StringLanguage {
   std::vector<std::string> patterns;      // ECMA-262 with the u flag, search semantics (not anchored)
   std::vector<std::string> not_patterns;  // none of these is found
   std::vector<std::string> formats;       // date-time, date, time, duration, uuid, email, ipv4, ...
+  std::vector<std::string> not_formats;   // of none of these
   std::uint64_t min_length = 0;           // in code points
   std::uint64_t max_length = kNoMax;
   std::vector<std::string> excluded;      // values ruled out
@@ -33,6 +34,7 @@ struct NumberLanguage {
   bool integer = false;
   std::string minimum, exclusive_minimum, maximum, exclusive_maximum;
   std::vector<std::string> multiple_of;
+  std::vector<std::string> not_multiple_of;  // of none of these; "1": no integer
   std::vector<std::string> excluded;
   bool operator==(const NumberLanguage&) const = default;
 };

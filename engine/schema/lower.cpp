@@ -26,7 +26,14 @@ std::vector<std::string> strings(List<std::string_view> list) { return {list.beg
 
 }  // namespace
 
-Symbol Compiler::lower(NodeId id) { return id == kNever ? Symbol{} : lower(shape(id)); }
+Symbol Compiler::lower(NodeId id) {
+  if (id == kNever) return {};
+  const Value* outer = here_;
+  if (nodes_[id].at) here_ = nodes_[id].at;
+  Symbol out = lower(shape(id));
+  here_ = outer;
+  return out;
+}
 
 Symbol Compiler::lower(const Shape* s) {
   if (s->state == Shape::kDone) return s->symbol;
@@ -128,6 +135,7 @@ StringLanguage Compiler::language(const StringPart& part) {
   for (const Pattern& p : part.patterns) out.patterns.emplace_back(p.text);
   for (const Pattern& p : part.not_patterns) out.not_patterns.emplace_back(p.text);
   out.formats = strings(part.formats);
+  out.not_formats = strings(part.not_formats);
   out.excluded = strings(part.excluded);
   out.min_length = part.min_length;
   out.max_length = part.max_length;
@@ -140,9 +148,6 @@ StringLanguage Compiler::language(const StringPart& part) {
 }
 
 TerminalPtr Compiler::string_terminal(const StringPart& part) {
-  if (!part.not_formats.empty()) {
-    unsupported(*here_, "not", "the opposite of a format cannot be enforced", "Say what is allowed instead of what is not.");
-  }
   try {
     return pool_.json_string(language(part));
   } catch (const GrammarError& e) {
@@ -195,20 +200,12 @@ NumberLanguage Compiler::language(const NumberPart& part) {
   out.maximum = part.maximum;
   out.exclusive_maximum = part.exclusive_maximum;
   out.multiple_of = strings(part.multiple_of);
+  out.not_multiple_of = strings(part.not_multiple_of);
   out.excluded = strings(part.excluded);
   return out;
 }
 
 TerminalPtr Compiler::number_terminal(const NumberPart& part) {
-  if (!part.not_multiple_of.empty()) {
-    bool only = part.multiple_of.empty() && part.excluded.empty() && part.minimum.empty() && part.maximum.empty() &&
-                part.exclusive_minimum.empty() && part.exclusive_maximum.empty() && part.not_multiple_of.size() == 1;
-    if (only && part.not_multiple_of[0] == "1") {
-      return part.integer ? nullptr : pool_.regex("-?(0|[1-9][0-9]*)\\.[0-9]*[1-9][0-9]*");
-    }
-    unsupported(*here_, "not", "the opposite of multipleOf (or of integer, with bounds) cannot be enforced",
-                "Say what is allowed instead of what is not.");
-  }
   try {
     return pool_.json_number(language(part));
   } catch (const GrammarError& e) {

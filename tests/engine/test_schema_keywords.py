@@ -192,6 +192,53 @@ def test_strings(schema: Any, good: list[str], bad: list[str]) -> None:
         ["[]", "[1]"],
         ["[1,1]"],
     ),
+    (
+        "distinct strings",
+        {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+        ["[]", '["a","b","ab",""]'],
+        ['["a","a"]', '["a","b","\\u0061"]', "[1]"],
+    ),
+    (
+        "distinct words",
+        {"type": "array", "items": {"enum": ["on", "one", "two"]}, "uniqueItems": True, "minItems": 2},
+        ['["one","on"]', '["two","one","on"]'],
+        ['["on"]', '["on","on"]', '["one","two","one"]'],
+    ),
+    (
+        "distinct values of all kinds",
+        {"type": "array", "items": {"enum": ["1", 1, 1.0, None, True, 2.5]}, "uniqueItems": True},
+        ['["1",1,true]', "[2.5,1.0,null]"],
+        ["[1,1.0]", "[null,null]", "[true,2.5,true]"],
+    ),
+    (
+        "distinct small integers",
+        {
+            "type": "array",
+            "items": {"type": "integer", "minimum": -1, "maximum": 2},
+            "uniqueItems": True,
+            "minItems": 4,
+        },
+        ["[2,-1,0,1]"],
+        ["[0,1,2]", "[0,1,2,0]"],
+    ),
+    (
+        "some item",
+        {"type": "array", "contains": {"type": "integer", "minimum": 5}},
+        ["[5]", '["a",1,7,null]'],
+        ["[]", '[4,"5"]'],
+    ),
+    (
+        "some items",
+        {"type": "array", "items": {"type": "integer"}, "contains": {"minimum": 5}, "minContains": 2, "maxContains": 3},
+        ["[5,6]", "[1,5,2,6,7,3]"],
+        ["[5]", "[5,6,7,8]", '[5,6,"x"]'],
+    ),
+    (
+        "no such item",
+        {"type": "array", "contains": {"type": "null"}, "maxContains": 1, "minContains": 0, "maxItems": 3},
+        ["[]", "[null,1]", "[1,2,3]"],
+        ["[null,null]", "[1,2,3,4]"],
+    ),
     ("items need not differ", {"type": "array", "uniqueItems": False}, ["[1,1]"], ["1"]),
 )
 def test_arrays(schema: Any, good: list[str], bad: list[str]) -> None:
