@@ -20,6 +20,8 @@ from agentgram.formats.scanning import BLANKS, Mismatch, Truncated, Wait, holder
 
 _NAME = re.compile(rb"[A-Za-z0-9_.\-]+")
 _GAP = 64
+_REREAD = 1024
+"""Text after a marker that began no call is read again, for what it holds itself; more is not, so time stays linear."""
 
 
 @lru_cache(maxsize=256)
@@ -370,7 +372,7 @@ def _answer(run: Run) -> Wait[None]:
 
 
 def _tag(scanner: _Scanner, marker: bytes, run: Run, start: int, body: int) -> Wait[bool]:
-    """Reads a call's tag from behind its begin. False where it was none: the position is where that showed."""
+    """Reads a call's tag from behind its begin. False where it was none: its text is to be read again."""
     tag = scanner.tags[marker]
     first = Draft(start=body - len(marker))
     run.opened, run.draft = start, first
@@ -383,6 +385,8 @@ def _tag(scanner: _Scanner, marker: bytes, run: Run, start: int, body: int) -> W
         return True
     except Mismatch as problem:
         if run.draft is first and not first.known and not (isinstance(problem, Truncated) and first.keys):
+            if run.src.pos - body <= _REREAD:
+                run.src.pos = body
             return False
         yield from _recover(scanner, tag, body, run, str(problem))
         return True

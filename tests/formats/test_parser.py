@@ -115,7 +115,9 @@ def test_prose_stays_prose(text: str) -> None:
 
 
 def test_a_call_after_prose_about_calls_is_found() -> None:
-    assert read(f"Write <tool_call>\n{CANONICAL}").parts == (TextPart(text="Write <tool_call>\n"), call())
+    assert read(f"Write <tool_call>\n{CANONICAL}").parts == (TextPart(text="Write <tool_call>"), call())
+    assert read(f'<tool_call>{{"name": "x {CANONICAL}').calls == (call(),)
+    assert read('<tool_call>{"name": "<|im_end|>" never').parts == (TextPart(text='<tool_call>{"name": "'),)
 
 
 @pytest.mark.parametrize(
