@@ -158,10 +158,10 @@ class EntryBuilder {
       step.accepting = terminal_.accepting(step.state);
       path_[depth] = step;
       if (trie.has_values(n)) {
-        if (!terminal_.exhausted(step.state)) {
+        if (!step.accepting || !terminal_.exhausted(step.state)) {
           Group& g = group(terminal_.labelled() ? terminal_.range(step.state) : Terminal::Range{});
           g.ids.insert(g.ids.end(), trie.begin(n), trie.end(n));
-        } else if (step.accepting) {
+        } else {
           for (const std::uint32_t* t = trie.begin(n); t != trie.end(n); ++t) leaf(step.state, depth, *t);
           inner_exits(trie, n, n + 1, depth - 1);
         }

@@ -412,12 +412,22 @@ void Matcher::fill_by_walk(std::uint32_t* row) const {
 }
 
 bool Matcher::fill(std::uint32_t* row) const {
+  const std::size_t words = vocab().words();
+  if (last_ && !state_->ended && last_->of == state_->snapshot) {
+    std::memcpy(row, last_->row.data(), words * 4);
+    return last_->masked;
+  }
   fill_from(*state_, row);
   const std::uint32_t size = vocab().size();
-  for (std::uint32_t w = 0; w < size / 32; ++w) {
-    if (row[w] != 0xffff'ffffu) return true;
+  bool masked = size % 32 && row[size / 32] != (1u << (size % 32)) - 1;
+  for (std::uint32_t w = 0; w < size / 32 && !masked; ++w) masked = row[w] != 0xffff'ffffu;
+  if (!state_->ended) {
+    if (!last_) last_ = std::make_unique<Last>();
+    last_->of = state_->snapshot;
+    last_->row.assign(row, row + words);
+    last_->masked = masked;
   }
-  return size % 32 && row[size / 32] != (1u << (size % 32)) - 1;
+  return masked;
 }
 
 std::string Matcher::forced_bytes() const {

@@ -51,6 +51,9 @@ class Matcher {
   bool accept(std::uint32_t token);
   bool accept_bytes(std::string_view bytes);
   void rollback(std::uint64_t n);  // throws ValueError when there are fewer
+  Matcher(const Matcher& other) : grammar_(other.grammar_), state_(other.state_), depth_(other.depth_) {}
+  Matcher(Matcher&&) = default;
+  Matcher& operator=(const Matcher&) = delete;
   Matcher fork() const { return *this; }
   void reset();
 
@@ -79,9 +82,17 @@ class Matcher {
   void add_ids(const Config& config, std::uint32_t* row) const;
   void fill_from(const HistoryState& state, std::uint32_t* row) const;
 
+  // The last mask and what it belongs to: while nothing changes (inside a text, inside a string) a fill is a copy.
+  struct Last {
+    std::shared_ptr<const Snapshot> of;
+    std::vector<std::uint32_t> row;
+    bool masked = true;
+  };
+
   std::shared_ptr<const Grammar> grammar_;
   std::shared_ptr<HistoryState> state_;
   std::uint64_t depth_ = 0;
+  mutable std::unique_ptr<Last> last_;
 };
 
 // Lengths of the shortest ways from a configuration to the end, and one such way.

@@ -101,8 +101,10 @@ bool Parser::step(const Config& in, std::uint8_t byte, Config& out) {
       continue;
     }
     if (item.node->rule->reads_key(item.to)) moved.key = extend_key(item.key, byte);
-    if (!item.terminal->exhausted(moved.state)) add_item(out, moved);
-    if (item.terminal->accepting(moved.state)) finish_terminal(moved, item.terminal->label(moved.state));
+    // A state that does not accept goes on: all states are live.
+    const bool accepting = item.terminal->accepting(moved.state);
+    if (!accepting || !item.terminal->exhausted(moved.state)) add_item(out, moved);
+    if (accepting) finish_terminal(moved, item.terminal->label(moved.state));
   }
   run(out);
   return !out.dead();
@@ -231,12 +233,13 @@ void Parser::run(Config& out) {
       switch (edge.kind) {
         case Rule::Edge::kScan: {
           Item item{edge.terminal, at.node, edge.payload, 0, nullptr, Terminal::kStart, edge.to};
-          if (!edge.terminal->exhausted(Terminal::kStart) &&
+          const bool accepting = edge.terminal->accepting(Terminal::kStart);
+          if ((!accepting || !edge.terminal->exhausted(Terminal::kStart)) &&
               (!edge.terminal->labelled() ||
                at.node->rule->admits(edge.to, edge.payload, edge.terminal->range(Terminal::kStart)))) {
             add_item(out, item);
           }
-          if (!edge.skip_null && edge.terminal->accepting(Terminal::kStart)) finish_terminal(item, edge.terminal->label(Terminal::kStart));
+          if (!edge.skip_null && accepting) finish_terminal(item, edge.terminal->label(Terminal::kStart));
           break;
         }
         case Rule::Edge::kCall:

@@ -23,6 +23,13 @@ std::uint32_t Punctuation::next(State state, std::uint8_t byte) {
   return kDead;
 }
 
+std::bitset<256> Punctuation::live(State state) {
+  std::bitset<256> out;
+  for (std::uint8_t b : {text_, std::uint8_t{' '}, std::uint8_t{'\n'}, std::uint8_t{'\t'}, std::uint8_t{'\r'}})
+    out[b] = next(state, b) != kDead;
+  return out;
+}
+
 bool Punctuation::accepting(State state) {
   if (state <= kGap) return false;
   return !spaced() || state == kGap + 2;

@@ -21,6 +21,7 @@ class Literal final : public Terminal {
     return state + 1;
   }
   bool accepting(State state) override { return state == text_.size() + 1; }
+  bool exhausted(State state) override { return state > text_.size(); }
   std::uint32_t min_rest(State state, std::uint64_t) override {
     return static_cast<std::uint32_t>(text_.size() + 1 - state);
   }
@@ -43,6 +44,8 @@ class Punctuation final : public Terminal {
 
   std::uint32_t next(State state, std::uint8_t byte) override;
   bool accepting(State state) override;
+  std::bitset<256> live(State state) override;
+  bool exhausted(State state) override { return live(state).none(); }
   std::uint32_t min_rest(State state, std::uint64_t) override;
   std::string shortest(State state, std::uint64_t) override;
   std::size_t bytes() const override { return sizeof(*this); }

@@ -33,7 +33,7 @@ PERSON = {
     "properties": {
         "name": {"type": "string", "minLength": 1, "maxLength": 20},
         "age": {"type": "integer", "minimum": 0, "maximum": 150},
-        "tags": {"type": "array", "items": {"enum": ["a", "ab", "b\"c"]}, "maxItems": 3},
+        "tags": {"type": "array", "items": {"enum": ["a", "ab", 'b"c']}, "maxItems": 3},
         "note": {"anyOf": [{"type": "null"}, {"type": "string"}, {"type": "boolean"}]},
     },
     "required": ["name", "tags"],
@@ -149,9 +149,12 @@ def test_random_walks_never_meet_a_dead_end_and_can_always_be_ended(name: str) -
 
 def small_vocabulary() -> Vocabulary:
     """Bytes, and many strings that cross the borders of text, keys, values and tags."""
-    pieces = ['{"', '":', '": "', '", "', '"}', "}}", "]}", '"],', "</f>", "</f><f=", "<f=w", "pe>{", "ipe_", "ache>", "name", "nam"]
-    pieces += ["age", "tags", "é", "é\"", "\\u00", "\\n", "12", "15", "0,", "null", "ue", "true}", "  ", " \n", "x!", "</thi", "nk>"]
-    pieces += ["ab", "abc", "zz", "z,z", 'a"', 'ab", "', "\U0001f600", "<EN", "D>", "!<", "a]", '", "note": ', "</think>a"]
+    # One a line would say no more: they are separated by what none of them holds.
+    pieces = (
+        '{"~":~": "~", "~"}~}}~]}~"],~</f>~</f><f=~<f=w~pe>{~ipe_~ache>~name~nam~'
+        'age~tags~é~é"~\\u00~\\n~12~15~0,~null~ue~true}~  ~ \n~x!~</thi~'
+        'nk>~ab~abc~zz~z,z~a"~ab", "~😀~<EN~D>~!<~a]~", "note": ~</think>a'
+    ).split("~")
     tokens = [bytes([b]) for b in range(256)] + [p.encode() for p in pieces] + [b"\xc3", b"\xa9x", b"ab", b"", b""]
     return Vocabulary(tokens, special={"<end>": len(tokens) - 1, "<pad>": len(tokens) - 2}, end=["<end>"])
 
@@ -265,22 +268,32 @@ def test_a_call_in_a_real_vocabulary() -> None:
     ordinary = [t for t, _ in sorted(encoding._mergeable_ranks.items(), key=lambda item: item[1])]
     root = oracle.trie(ordinary)
     people = [
-        {"name": "Zoë \"Q\" \n", "age": 42, "tags": ["a", "b\"c"], "note": "twelve tokens of plain text, and some more of them"},
+        {
+            "name": 'Zoë "Q" \n',
+            "age": 42,
+            "tags": ["a", 'b"c'],
+            "note": "twelve tokens of plain text, and some more of them",
+        },
         {"name": "x", "tags": [], "note": None},
         {"name": "日本語", "age": 0, "tags": ["ab", "ab", "a"], "note": True},
     ]
     calls = [f"<f=wipe>{json.dumps(p, ensure_ascii=False)}</f>" for p in people]
     tree = '<f=wipe_cache>{"v": 1, "kids": [{"v": -22,\n "kids": []}, {"v": 333, "kids": [{"v": 4}]}]}</f>'
-    reply = "Let me see: 1 < 2 <f " + calls[0] + " then " + tree + calls[1] + calls[2] + " done, é."
+    between = " Now the next of them, which is the one that the first was made for: 3 < 4, and so on.\n"
+    parts = ["Let me see: 1 < 2 <f ", calls[0], between, tree, between, calls[1], calls[2], " done, é."]
+    reply = "".join(parts)
     spec = dispatch()
     matcher, state = Engine(vocab).compile(spec).matcher(), oracle.build(spec)
     tokens = encoding.encode(reply, disallowed_special=())
-    assert len(tokens) >= 150
+    assert len(tokens) >= 200
+    assert sum(len(encoding.encode(p, disallowed_special=())) for p in parts if p.startswith("<f=")) >= 100
     end = vocab.end[0]
+    known: dict[Any, set[int]] = {}  # states are interned: text and the insides of strings come again and again
     for token in tokens:
-        legal = set(oracle.allowed(state, root)) | ({end} if state.complete else set())
-        assert mask_of(matcher, vocab) == legal
-        assert token in legal and matcher.accept(token)
+        if state not in known:
+            known[state] = set(oracle.allowed(state, root)) | ({end} if state.complete else set())
+        assert mask_of(matcher, vocab) == known[state]
+        assert token in known[state] and matcher.accept(token)
         state = state.feed_bytes(ordinary[token])
     assert state.complete and matcher.can_end
 
@@ -294,7 +307,9 @@ def llama3(tiktoken: Any) -> Any:
     from tiktoken.load import load_tiktoken_bpe
 
     ranks = load_tiktoken_bpe(next(iter(found.submodule_search_locations)) + "/llama3/tokenizer.model")
-    pattern = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
+    pattern = (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
+    )
     special = {"<|eot_id|>": len(ranks)}
     return tiktoken.Encoding("llama3-test", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
 

@@ -29,7 +29,15 @@ from agentgram.engine import (
 from agentgram.errors import DefinitionError
 
 CALL = Dispatch(
-    [Tag("<f=a>", JsonSchema({"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}, whitespace="canonical"), "</f>")],
+    [
+        Tag(
+            "<f=a>",
+            JsonSchema(
+                {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}, whitespace="canonical"
+            ),
+            "</f>",
+        )
+    ],
     ["<f="],
 )
 
@@ -105,7 +113,9 @@ def test_long_histories_are_released_without_recursion(vocab: Vocabulary) -> Non
 
 
 def test_deep_nesting(vocab: Vocabulary) -> None:
-    matcher = start(vocab, JsonSchema({"$ref": "#/$defs/a", "$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}}}}))
+    matcher = start(
+        vocab, JsonSchema({"$ref": "#/$defs/a", "$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}}}})
+    )
     depth = 20_000
     assert matcher.accept_bytes(b"[" * depth)
     assert not matcher.can_end
@@ -178,7 +188,9 @@ def test_forced_tokens_leave_room_for_a_longer_token() -> None:
 
 
 def test_a_tokenizers_own_encoding_is_used_for_forced_tokens() -> None:
-    vocab = Vocabulary([b"a", b"b", b"ab", b""], end=[3], tokenize=lambda text: [text[0] - 97, *[b - 97 for b in text[1:]]])
+    vocab = Vocabulary(
+        [b"a", b"b", b"ab", b""], end=[3], tokenize=lambda text: [text[0] - 97, *[b - 97 for b in text[1:]]]
+    )
     assert start(vocab, Lit("ab")).forced_tokens() == [0, 1]
     vocab = Vocabulary([b"a", b"b", b"ab", b""], end=[3], tokenize=lambda text: [7])  # nonsense is not believed
     assert start(vocab, Lit("ab")).forced_tokens() == []
@@ -188,7 +200,11 @@ def test_a_tokenizers_own_encoding_is_used_for_forced_tokens() -> None:
     ("spec", "prefix", "end"),
     [
         (JsonSchema({"type": "object"}), '{"a', b'":0}'),
-        (JsonSchema({"type": "array", "minItems": 3, "items": {"type": "integer"}}, whitespace="compact"), "[1,", b"0,0]"),
+        (
+            JsonSchema({"type": "array", "minItems": 3, "items": {"type": "integer"}}, whitespace="compact"),
+            "[1,",
+            b"0,0]",
+        ),
         (JsonSchema({"enum": ["long one", "short"]}), "", b'"short"'),
         (JsonSchema({"type": "string", "minLength": 4}), '"a\\', None),
         (Rep(Lit("ab"), 3, None, Lit(",")), "ab", b",ab,ab"),
@@ -214,7 +230,9 @@ def test_shortest_ends(vocab: Vocabulary, spec: Spec, prefix: str, end: bytes | 
         Tok("<nothing>"),
         Tok(70_000),
         JsonSchema({"type": "string", "minLength": 3, "maxLength": 2}),
-        JsonSchema({"$ref": "#/$defs/a", "$defs": {"a": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/a"}}}}),
+        JsonSchema(
+            {"$ref": "#/$defs/a", "$defs": {"a": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/a"}}}}
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(vocab: Vocabulary, spec: Spec) -> None:
@@ -261,7 +279,9 @@ def test_shared_engines_and_timeouts(vocab: Vocabulary) -> None:
 
 def test_threads_share_an_engine(vocab: Vocabulary) -> None:
     engine = Engine(vocab, EngineOptions(cache_bytes=64 << 10))
-    specs = [JsonSchema({"type": "object", "properties": {f"k{i}": {"type": "string", "maxLength": i}}}) for i in range(12)]
+    specs = [
+        JsonSchema({"type": "object", "properties": {f"k{i}": {"type": "string", "maxLength": i}}}) for i in range(12)
+    ]
     failures: list[str] = []
 
     def work(seed: int) -> None:
