@@ -30,7 +30,8 @@ Anchored Anchors::pair(const Anchored& a, const Anchored& b) {
   out.has_anchor = true;
   for (std::size_t l = 0; l < 2; ++l)
     for (std::size_t r = 0; r < 2; ++r) {
-      const std::size_t outer = l + 2 * r, left = l, right = 2 * r;  // left: not at the end; right: not at the beginning
+      const std::size_t outer = l + 2 * r, left = l,
+                        right = 2 * r;  // left: not at the end; right: not at the beginning
       if (a.by[left] == a.by[outer] && b.by[right] == b.by[outer]) {  // neither asks about the edge between them
         out.by[outer] = store_.concat(a.by[outer], b.by[outer]);
         continue;

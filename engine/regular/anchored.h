@@ -8,8 +8,8 @@
 
 namespace ag::regular {
 
-// by[l + 2 * r]: the strings it matches where its left edge is (l = 1) or is not the text's beginning, and its right edge
-// is (r = 1) or is not the text's end. An expression without anchors has the same language in all four.
+// by[l + 2 * r]: the strings it matches where its left edge is (l = 1) or is not the text's beginning, and its right
+// edge is (r = 1) or is not the text's end. An expression without anchors has the same language in all four.
 struct Anchored {
   std::array<RegexStore::Id, 4> by{};
   bool has_anchor = false;

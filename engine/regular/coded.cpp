@@ -38,8 +38,8 @@ CodedTerminal::CodedTerminal(CpAutomatonPtr automaton, Options options)
 std::uint32_t CodedTerminal::intern(const Place& place) {
   const auto [it, fresh] = index_.try_emplace(place, 0);
   if (!fresh) return it->second;
-  const bool ends = place.mode == Mode::kDone || (!options_.quoted && place.mode == Mode::kPlain &&
-                                                  automaton_->accepting(place.q));
+  const bool ends =
+      place.mode == Mode::kDone || (!options_.quoted && place.mode == Mode::kPlain && automaton_->accepting(place.q));
   const std::uint32_t label = !ends ? 0 : place.mode == Mode::kDone ? place.q : automaton_->label(place.q);
   it->second = add_state(ends, label);
   places_.push_back(place);

@@ -1,8 +1,8 @@
 // Spells an automaton over decoded strings in bytes: as plain UTF-8, or as a JSON string (quotes included), which is
 // the preimage of the language under the JSON decoder: every escaped spelling of each string, and nothing else.
 //
-// A state is a decoder mode and a state of the automaton. Inside a character (UTF-8 tail, \u escape) the mode carries the
-// interval of scalar values still possible; as soon as the automaton moves uniformly over it, the interval and the
+// A state is a decoder mode and a state of the automaton. Inside a character (UTF-8 tail, \u escape) the mode carries
+// the interval of scalar values still possible; as soon as the automaton moves uniformly over it, the interval and the
 // source are forgotten and only the target is kept, so that few states exist. A pending character that no live
 // transition can finish is dead.
 #pragma once
@@ -18,7 +18,7 @@ class CodedTerminal final : public TableTerminal {
  public:
   struct Options {
     bool quoted = true;
-    bool counted = false;   // flag units and the close
+    bool counted = false;  // flag units and the close
     bool labelled = false;
     std::uint32_t others_begin = 0;
   };
@@ -34,9 +34,9 @@ class CodedTerminal final : public TableTerminal {
 
  private:
   enum class Mode : std::uint8_t { kOpen, kPlain, kDone, kEscape, kUtf8, kHex, kHexHigh };
-  // kUtf8: `left` bytes to come. kHex: `left` digits to come of a \u escape. kHexHigh: bytes to come of a surrogate pair:
-  // 8, 7: the last digits of the high one; 6, 5, 4, 3, 2, 1: `\`, `u`, `d`, then three digits.
-  // resolved: `q` is the target for every scalar of [lo, hi].
+  // kUtf8: `left` bytes to come. kHex: `left` digits to come of a \u escape. kHexHigh: bytes to come of a surrogate
+  // pair: 8, 7: the last digits of the high one; 6, 5, 4, 3, 2, 1: `\`, `u`, `d`, then three digits. resolved: `q` is
+  // the target for every scalar of [lo, hi].
   struct Place {
     Mode mode = Mode::kPlain;
     std::uint8_t left = 0;
@@ -54,8 +54,8 @@ class CodedTerminal final : public TableTerminal {
   std::uint32_t compute_rest(State state) override;
 
   std::uint32_t intern(const Place& place);
-  std::uint32_t plain(std::uint32_t q);                     // 0 for a dead q
-  std::uint32_t pending(Place place);                       // settles liveness and uniformity first
+  std::uint32_t plain(std::uint32_t q);                       // 0 for a dead q
+  std::uint32_t pending(Place place);                         // settles liveness and uniformity first
   std::uint32_t advance(const Place& at, std::uint8_t byte);  // one byte inside a pending character
   std::uint32_t finish(const Place& at, Cp cp);
   void fill_plain(std::uint32_t q, Row& row);

@@ -93,7 +93,8 @@ Positional positional(const Decimal& value) {
   }
   const std::int64_t point = size + value.exponent;  // digits before the point
   if (point <= 0) return {"0", std::string(static_cast<std::size_t>(-point), '0') + value.digits};
-  return {value.digits.substr(0, static_cast<std::size_t>(point)), value.digits.substr(static_cast<std::size_t>(point))};
+  return {value.digits.substr(0, static_cast<std::size_t>(point)),
+          value.digits.substr(static_cast<std::size_t>(point))};
 }
 
 }  // namespace ag::regular

@@ -28,7 +28,8 @@ RegexStore::RegexStore() : fuel_(kRowFuel) {
 }
 
 void RegexStore::refuse() {
-  throw GrammarError("the pattern needs too many states", "", "pattern", "Simplify it, or lower its repetition bounds.");
+  throw GrammarError("the pattern needs too many states", "", "pattern",
+                     "Simplify it, or lower its repetition bounds.");
 }
 
 void RegexStore::spend(std::size_t work) {
@@ -174,7 +175,8 @@ void RegexStore::join_counters(std::vector<Id>* options) {
   options->clear();
   for (std::size_t i = 0; i < terms.size();) {
     Term one = terms[i++];
-    while (i < terms.size() && terms[i].body == one.body && terms[i].tail == one.tail && terms[i].min <= sum(one.max, 1)) {
+    while (i < terms.size() && terms[i].body == one.body && terms[i].tail == one.tail &&
+           terms[i].min <= sum(one.max, 1)) {
       one.max = std::max(one.max, terms[i].max);
       ++i;
     }

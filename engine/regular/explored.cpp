@@ -78,8 +78,7 @@ const std::vector<std::uint32_t>& ExploredDfa::costs(bool quoted) {
   using Item = std::pair<std::uint32_t, State>;
   std::priority_queue<Item, std::vector<Item>, std::greater<>> queue;
   for (State s = 1; s < states_.size(); ++s) {
-    for (const Piece& p : states_[s].row)
-      before[p.to].push_back({s, cost_of(cheapest(p.lo, p.hi, quoted), quoted)});
+    for (const Piece& p : states_[s].row) before[p.to].push_back({s, cost_of(cheapest(p.lo, p.hi, quoted), quoted)});
     if (!states_[s].accepting) continue;
     cost[s] = 0;
     queue.push({0, s});
@@ -106,9 +105,8 @@ bool ExploredDfa::free_length(bool quoted) {
   for (State s = 1; s < states_.size(); ++s) {
     if (!states_[s].accepting && (s != start_ || start_again)) return false;
     const Pieces& row = states_[s].row;
-    if (std::none_of(row.begin(), row.end(), [&](const Piece& p) {
-          return cost_of(cheapest(p.lo, p.hi, quoted), quoted) == 1;
-        }))
+    if (std::none_of(row.begin(), row.end(),
+                     [&](const Piece& p) { return cost_of(cheapest(p.lo, p.hi, quoted), quoted) == 1; }))
       return false;
   }
   return true;
@@ -193,7 +191,8 @@ const CpAutomaton::Pieces& BoundedDfa::row(State state) {
   if (places_[state].has_row) return places_[state].row;
   const Place here = places_[state];
   Pieces out;
-  for (const Piece& piece : base_->row(here.base)) append_piece(&out, piece.lo, piece.hi, intern(piece.to, here.count + 1));
+  for (const Piece& piece : base_->row(here.base))
+    append_piece(&out, piece.lo, piece.hi, intern(piece.to, here.count + 1));
   bytes_ += out.size() * sizeof(Piece);
   places_[state].row = std::move(out);
   places_[state].has_row = true;

@@ -22,8 +22,8 @@ class ExploredDfa final : public CpAutomaton {
 
   std::size_t size() const { return states_.size(); }  // the dead state included
   std::size_t bytes() const override { return sizeof(*this) + bytes_; }
-  // Whether a count of characters can be kept outside the automaton: after any character the string may end, and may go on
-  // by a character of one byte. Then the lengths possible from a state are all from some bound on.
+  // Whether a count of characters can be kept outside the automaton: after any character the string may end, and may go
+  // on by a character of one byte. Then the lengths possible from a state are all from some bound on.
   bool free_length(bool quoted);
   // Whether every state has infinitely many completions.
   bool endless() const;
@@ -62,7 +62,7 @@ class BoundedDfa final : public CpAutomaton {
     Pieces row;
   };
   State intern(State base, std::uint64_t count);
-  bool completes(State base, std::uint64_t length) const;   // some completion has exactly this many characters
+  bool completes(State base, std::uint64_t length) const;  // some completion has exactly this many characters
   bool live(State base, std::uint64_t count) const;
   void measure();
   const std::vector<std::uint32_t>& exact_costs(std::uint64_t length, bool quoted);

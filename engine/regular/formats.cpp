@@ -125,8 +125,6 @@ RegexStore::Id format_language(RegexStore& store, std::string_view format, std::
 
 namespace ag {
 
-bool known_format(std::string_view format) {
-  return format == "email" || !regular::pattern_of(format).empty();
-}
+bool known_format(std::string_view format) { return format == "email" || !regular::pattern_of(format).empty(); }
 
 }  // namespace ag

@@ -1,7 +1,7 @@
 // Sorted sets of names as automata: the keys of an object (labelled), the values of an enum (not).
 //
-// A state is the range [lo, hi) of names that begin with what was read, the same for forbidden names, the depth, and the
-// states of the classes of other keys. A range that is empty is forgotten, so all other keys share their states.
+// A state is the range [lo, hi) of names that begin with what was read, the same for forbidden names, the depth, and
+// the states of the classes of other keys. A range that is empty is forgotten, so all other keys share their states.
 // Precondition: the automaton of class j holds no string of a class before j.
 #pragma once
 

@@ -87,9 +87,7 @@ std::string NumberTerminal::completion(State state) {
   return best;
 }
 
-std::uint32_t NumberTerminal::compute_rest(State state) {
-  return static_cast<std::uint32_t>(completion(state).size());
-}
+std::uint32_t NumberTerminal::compute_rest(State state) { return static_cast<std::uint32_t>(completion(state).size()); }
 
 std::string NumberTerminal::shortest(State state, std::uint64_t) {
   const std::lock_guard lock(mutex_);

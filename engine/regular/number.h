@@ -1,7 +1,7 @@
 // JSON numbers as a terminal: the union of parts, each a deterministic automaton for one interval and one sign.
 //
-// A state is the tuple of the parts' states. Each part reports only live states (it proves by intervals that a completion
-// exists), so the union is live iff one part is.
+// A state is the tuple of the parts' states. Each part reports only live states (it proves by intervals that a
+// completion exists), so the union is live iff one part is.
 #pragma once
 
 #include <map>

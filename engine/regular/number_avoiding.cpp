@@ -12,14 +12,17 @@ constexpr std::size_t kMaxStates = 20'000;
 }  // namespace
 
 AvoidingNumber::AvoidingNumber(NumberPartPtr base, const std::vector<Decimal>& divisors) : base_(std::move(base)) {
-  for (const Decimal& d : divisors) scale_ = std::max<std::uint32_t>(scale_, static_cast<std::uint32_t>(std::max<std::int64_t>(-d.exponent, 0)));
+  for (const Decimal& d : divisors)
+    scale_ = std::max<std::uint32_t>(scale_, static_cast<std::uint32_t>(std::max<std::int64_t>(-d.exponent, 0)));
   for (const Decimal& d : divisors) {
     std::uint64_t value = 0;
-    const std::string digits = d.digits + std::string(static_cast<std::size_t>(std::min<std::int64_t>(d.exponent + scale_, 20)), '0');
+    const std::string digits =
+        d.digits + std::string(static_cast<std::size_t>(std::min<std::int64_t>(d.exponent + scale_, 20)), '0');
     for (const char c : digits) {
       value = value * 10 + static_cast<std::uint64_t>(c - '0');
       if (value >= kMaxDivisor / 10)
-        throw GrammarError("the opposite of a multipleOf with that many digits", "", "multipleOf", "Round it, or leave it out.");
+        throw GrammarError("the opposite of a multipleOf with that many digits", "", "multipleOf",
+                           "Round it, or leave it out.");
     }
     divisors_.push_back(value);
   }
@@ -68,7 +71,8 @@ void AvoidingNumber::explore() {
   start_ = intern({base_->start(), false, false, 0, std::vector<std::uint64_t>(divisors_.size())});
   for (State s = 1; s < places.size(); ++s) {
     if (places.size() > kMaxStates)
-      throw GrammarError("the opposite of multipleOf needs too many states", "", "multipleOf", "Use a smaller divisor.");
+      throw GrammarError("the opposite of multipleOf needs too many states", "", "multipleOf",
+                         "Use a smaller divisor.");
     const Place here = places[s];
     for (std::size_t i = 0; i < kBytes.size(); ++i) {
       const State to = intern(read(here, kBytes[i]));

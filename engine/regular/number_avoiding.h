@@ -10,8 +10,8 @@
 
 namespace ag::regular {
 
-// `base` must write no exponents. The product of its states and the remainders is explored as a whole when it is made, and
-// what leads nowhere is dropped. Throws GrammarError when there are too many states.
+// `base` must write no exponents. The product of its states and the remainders is explored as a whole when it is made,
+// and what leads nowhere is dropped. Throws GrammarError when there are too many states.
 class AvoidingNumber final : public NumberPart {
  public:
   AvoidingNumber(NumberPartPtr base, const std::vector<Decimal>& divisors);

@@ -63,7 +63,8 @@ PositionalNumber::Place PositionalNumber::digit(Place p, char c) const {
   const bool fraction = p.phase == Phase::kFraction;
   const std::string& low = fraction ? low_.fraction : low_.whole;
   const std::string& high = fraction ? high_.fraction : high_.whole;
-  if (p.low == 0) p.low = !fraction && p.read >= low.size() ? std::int8_t{1} : compare_digit<std::int8_t>(c, at(low, p.read));
+  if (p.low == 0)
+    p.low = !fraction && p.read >= low.size() ? std::int8_t{1} : compare_digit<std::int8_t>(c, at(low, p.read));
   if (p.high == 0 && !range_.unbounded)
     p.high = !fraction && p.read >= high.size() ? std::int8_t{1} : compare_digit<std::int8_t>(c, at(high, p.read));
   ++p.read;

@@ -1,4 +1,5 @@
-// Numbers within an interval, without multipleOf: positional notation, and the scientific notation that json.dumps writes.
+// Numbers within an interval, without multipleOf: positional notation, and the scientific notation that json.dumps
+// writes.
 #pragma once
 
 #include <map>
@@ -64,9 +65,9 @@ class ScientificNumber final : public SearchedPart {
   enum class Phase : std::uint8_t { kStart, kMinus, kLead, kPoint, kFraction, kMark, kSign, kExponent };
   struct Place {
     Phase phase = Phase::kStart;
-    std::uint32_t read = 0;             // digits of the mantissa (clipped), or of the exponent
-    std::int32_t low = 0, high = 0;     // how the mantissa compares to each bound's; then the exponent's bounds
-    bool minus = false, zero = false;   // of the exponent: its sign, whether it began with a zero
+    std::uint32_t read = 0;            // digits of the mantissa (clipped), or of the exponent
+    std::int32_t low = 0, high = 0;    // how the mantissa compares to each bound's; then the exponent's bounds
+    bool minus = false, zero = false;  // of the exponent: its sign, whether it began with a zero
     std::int32_t value = 0;
     auto operator<=>(const Place&) const = default;
   };

@@ -1,9 +1,9 @@
 // Numbers on a grid: integers, and multiples of a decimal, within bounds, exactly.
 //
-// Values are scaled by 10^scale, so that bounds and divisor are integers. A state keeps the digits read (their count, how
-// they compare to each bound's) and their remainder. It is live iff for some number of further digits the interval of
-// values that begin with what was read meets the bounds in a multiple; that is one division (engine notes: number theory
-// in place of a search).
+// Values are scaled by 10^scale, so that bounds and divisor are integers. A state keeps the digits read (their count,
+// how they compare to each bound's) and their remainder. It is live iff for some number of further digits the interval
+// of values that begin with what was read meets the bounds in a multiple; that is one division (engine notes: number
+// theory in place of a search).
 #pragma once
 
 #include <map>
@@ -15,7 +15,8 @@
 
 namespace ag::regular {
 
-// All in units of 10^-scale; `low` and `high` are digit strings with at least scale + 1 digits and no other leading zeros.
+// All in units of 10^-scale; `low` and `high` are digit strings with at least scale + 1 digits and no other leading
+// zeros.
 struct Grid {
   std::string low, high;
   bool unbounded = false;
@@ -52,7 +53,7 @@ class ScaledNumber final : public NumberPart {
 
   bool negative_;
   Grid grid_;
-  std::size_t low_whole_, high_whole_;  // digits of the bounds' whole parts
+  std::size_t low_whole_, high_whole_;   // digits of the bounds' whole parts
   std::vector<std::uint64_t> divisors_;  // by number of fraction digits: what the digits must be a multiple of
   std::vector<Place> places_;
   std::map<Place, State> index_;

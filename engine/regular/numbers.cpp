@@ -54,8 +54,7 @@ bool within(const Interval& i, const Decimal& v) {
 }
 
 Interval bounds(const NumberLanguage& n) {
-  return {end_of(n.minimum, n.exclusive_minimum, 1, "minimum"),
-          end_of(n.maximum, n.exclusive_maximum, -1, "maximum")};
+  return {end_of(n.minimum, n.exclusive_minimum, 1, "minimum"), end_of(n.maximum, n.exclusive_maximum, -1, "maximum")};
 }
 
 // The intervals left between the excluded values.
@@ -106,15 +105,17 @@ Grid grid_of(const NumberLanguage& n) {
   std::int64_t scale = 0;
   for (const std::string& text : n.multiple_of) {
     parts.push_back(parse(text, "multipleOf"));
-    if (parts.back().negative || parts.back().zero()) throw ValueError("multipleOf must be greater than 0, not " + text);
+    if (parts.back().negative || parts.back().zero())
+      throw ValueError("multipleOf must be greater than 0, not " + text);
     scale = std::max(scale, -parts.back().exponent);
     if (scale > kMaxScale) refuse(text);
   }
   Grid grid;
   for (const Decimal& part : parts) {
     std::uint64_t value = 0;
-    const std::string digits = part.digits + std::string(
-        static_cast<std::size_t>(std::min<std::int64_t>(part.exponent + scale, kMaxScale)), '0');
+    const std::string digits =
+        part.digits +
+        std::string(static_cast<std::size_t>(std::min<std::int64_t>(part.exponent + scale, kMaxScale)), '0');
     for (const char c : digits) {
       value = value * 10 + static_cast<std::uint64_t>(c - '0');
       if (value >= kMaxDivisor) refuse(n.multiple_of.front());

@@ -40,7 +40,13 @@ class Key {
     return *this;
   }
   Key& add(const StringLanguage& s) {
-    return add(s.patterns).add(s.not_patterns).add(s.formats).add(s.not_formats).number(s.min_length).number(s.max_length).add(s.excluded);
+    return add(s.patterns)
+        .add(s.not_patterns)
+        .add(s.formats)
+        .add(s.not_formats)
+        .number(s.min_length)
+        .number(s.max_length)
+        .add(s.excluded);
   }
   const std::string& text() const { return text_; }
 
@@ -54,7 +60,8 @@ void canonical(std::vector<std::string>* list) {
 }
 
 StringLanguage canonical(StringLanguage s) {
-  for (std::vector<std::string>* list : {&s.patterns, &s.not_patterns, &s.formats, &s.not_formats, &s.excluded}) canonical(list);
+  for (std::vector<std::string>* list : {&s.patterns, &s.not_patterns, &s.formats, &s.not_formats, &s.excluded})
+    canonical(list);
   return s;
 }
 
@@ -105,8 +112,11 @@ TerminalPtr TerminalPool::literal(std::string_view bytes) {
 }
 
 TerminalPtr TerminalPool::punctuation(char text, bool before, bool after, Whitespace whitespace) {
-  const Key key = Key('P').number(static_cast<std::uint8_t>(text)).number(before).number(after).number(
-      static_cast<std::uint64_t>(whitespace));
+  const Key key = Key('P')
+                      .number(static_cast<std::uint8_t>(text))
+                      .number(before)
+                      .number(after)
+                      .number(static_cast<std::uint64_t>(whitespace));
   return impl_->intern(key, [&] { return std::make_shared<Punctuation>(text, before, after, whitespace); });
 }
 

@@ -150,7 +150,8 @@ class Reader {
       case '{': {
         const std::size_t from = --at_;
         std::uint64_t min = 0, max = 0;
-        if (quantifier(&min, &max)) fail("a quantifier with nothing before it", "Escape it with a backslash.", at_ - from);
+        if (quantifier(&min, &max))
+          fail("a quantifier with nothing before it", "Escape it with a backslash.", at_ - from);
         ++at_;
         return members(CpSet::one('{'));
       }
@@ -190,9 +191,7 @@ class Reader {
     const std::size_t from = at_ - 1;
     const bool inverse = eat('^');
     std::vector<CpRange> ranges;
-    const auto add = [&](const CpSet& set) {
-      ranges.insert(ranges.end(), set.ranges().begin(), set.ranges().end());
-    };
+    const auto add = [&](const CpSet& set) { ranges.insert(ranges.end(), set.ranges().begin(), set.ranges().end()); };
     while (!eat(']')) {
       if (peek() == kEnd) fail("a class that is not closed", "Add the missing ']'.", at_ - from);
       std::optional<Cp> lo, hi;

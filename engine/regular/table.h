@@ -85,8 +85,8 @@ class TableTerminal : public Terminal {
     }
   };
   struct Slot {
-    std::atomic<std::uintptr_t> row{0};  // Dense*, or Sparse* with the lowest bit set
-    std::atomic<std::uint64_t> range{0};   // packed; zero: not known yet
+    std::atomic<std::uintptr_t> row{0};   // Dense*, or Sparse* with the lowest bit set
+    std::atomic<std::uint64_t> range{0};  // packed; zero: not known yet
     std::atomic<std::uint32_t> rest{kNoRest};
     std::uint32_t label = 0;
     bool accepting = false;

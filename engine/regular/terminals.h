@@ -25,7 +25,7 @@ struct StringLanguage {
   std::vector<std::string> not_formats;   // of none of these
   std::uint64_t min_length = 0;           // in code points
   std::uint64_t max_length = kNoMax;
-  std::vector<std::string> excluded;      // values ruled out
+  std::vector<std::string> excluded;  // values ruled out
   bool operator==(const StringLanguage&) const = default;
 };
 
@@ -40,8 +40,8 @@ struct NumberLanguage {
 };
 
 // Keys of an object, after decoding. Labels: i for names[i], names.size() + j for a key of class j that is none of the
-// names. `forbidden` keys are no key at all. Classes are tried in order; the first that contains the key gives the label.
-// `names` must be sorted bytewise and distinct (else ValueError), so that Range [lo, hi) can be exact.
+// names. `forbidden` keys are no key at all. Classes are tried in order; the first that contains the key gives the
+// label. `names` must be sorted bytewise and distinct (else ValueError), so that Range [lo, hi) can be exact.
 struct KeyLanguage {
   std::vector<std::string> names;
   std::vector<std::string> forbidden;
@@ -49,7 +49,8 @@ struct KeyLanguage {
   bool operator==(const KeyLanguage&) const = default;
 };
 
-// How much blank is allowed where JSON allows any: none, json.dumps' single blanks, or at most 2 newlines and 64 blanks.
+// How much blank is allowed where JSON allows any: none, json.dumps' single blanks, or at most 2 newlines and 64
+// blanks.
 enum class Whitespace : std::uint8_t { kCompact, kCanonical, kFlexible };
 
 // Free text with triggers (TagDispatch's Aho-Corasick automaton). Text is valid UTF-8. Labels of accepting states:
@@ -72,7 +73,8 @@ class TerminalPool {
   static constexpr std::uint32_t kText = 0xffff'ffff;
 
   TerminalPtr literal(std::string_view bytes);
-  // `text` with the blanks that JSON allows before and after it (either side may be off). kCanonical prints one blank after
+  // `text` with the blanks that JSON allows before and after it (either side may be off). kCanonical prints one blank
+  // after
   // ',' and ':' and none elsewhere.
   TerminalPtr punctuation(char text, bool before, bool after, Whitespace whitespace);
   // The whole of a text (UTF-8), full match. Throws GrammarError whose pointer is the position in the pattern.
@@ -102,7 +104,8 @@ class TerminalPool {
 bool contains(const StringLanguage&, std::string_view value_utf8);
 bool contains(const NumberLanguage&, std::string_view decimal_text);
 
-// All strings of a language, sorted by length and then by code points, when there are at most `limit`; nothing otherwise.
+// All strings of a language, sorted by length and then by code points, when there are at most `limit`; nothing
+// otherwise.
 std::optional<std::vector<std::string>> finite_values(const StringLanguage&, std::size_t limit);
 
 // Whether `format` is one that StringLanguage::formats may name.

@@ -1,7 +1,7 @@
 // Free text with triggers and excludes: an Aho-Corasick automaton over bytes, times UTF-8 validity.
 //
-// A state is a node of the automaton and what the current character still needs. Text may end wherever a character may, also
-// inside a partial trigger. When a pattern is completed the state is final (label: its index) and nothing follows;
+// A state is a node of the automaton and what the current character still needs. Text may end wherever a character may,
+// also inside a partial trigger. When a pattern is completed the state is final (label: its index) and nothing follows;
 // with `longest`, a pattern that could still grow into a longer one goes on, but only towards such a one.
 #pragma once
 

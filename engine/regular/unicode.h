@@ -8,12 +8,13 @@
 
 namespace ag::regular {
 
-// The set of \p{...}: a general category ("Lu", "Letter", "gc=Lu"), Any, ASCII or Assigned. Nothing for other properties.
+// The set of \p{...}: a general category ("Lu", "Letter", "gc=Lu"), Any, ASCII or Assigned. Nothing for other
+// properties.
 std::optional<CpSet> property_set(std::string_view expression);
 
-const CpSet& digit_set();       // \d
-const CpSet& word_set();        // \w
-const CpSet& space_set();       // \s
-const CpSet& line_ends_set();   // what . does not match
+const CpSet& digit_set();      // \d
+const CpSet& word_set();       // \w
+const CpSet& space_set();      // \s
+const CpSet& line_ends_set();  // what . does not match
 
 }  // namespace ag::regular

@@ -13,34 +13,34 @@
 
 inline int failures = 0;
 
-#define CHECK(condition)                                                          \
-  do {                                                                            \
-    if (!(condition)) {                                                           \
+#define CHECK(condition)                                                           \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
       std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                                 \
-    }                                                                             \
+      ++failures;                                                                  \
+    }                                                                              \
   } while (false)
 
-#define CHECK_TEXT(condition, text)                                                                    \
-  do {                                                                                                 \
-    if (!(condition)) {                                                                                \
+#define CHECK_TEXT(condition, text)                                                                                \
+  do {                                                                                                             \
+    if (!(condition)) {                                                                                            \
       std::fprintf(stderr, "%s:%d: not so: %s [%s]\n", __FILE__, __LINE__, #condition, std::string(text).c_str()); \
-      ++failures;                                                                                      \
-    }                                                                                                  \
+      ++failures;                                                                                                  \
+    }                                                                                                              \
   } while (false)
 
-#define CHECK_THROWS(type, expression)                                                           \
-  do {                                                                                           \
-    bool thrown = false;                                                                         \
-    try {                                                                                        \
-      (void)(expression);                                                                        \
-    } catch (const type&) {                                                                      \
-      thrown = true;                                                                             \
-    }                                                                                            \
-    if (!thrown) {                                                                               \
-      std::fprintf(stderr, "%s:%d: no %s from %s\n", __FILE__, __LINE__, #type, #expression);     \
-      ++failures;                                                                                \
-    }                                                                                            \
+#define CHECK_THROWS(type, expression)                                                        \
+  do {                                                                                        \
+    bool thrown = false;                                                                      \
+    try {                                                                                     \
+      (void)(expression);                                                                     \
+    } catch (const type&) {                                                                   \
+      thrown = true;                                                                          \
+    }                                                                                         \
+    if (!thrown) {                                                                            \
+      std::fprintf(stderr, "%s:%d: no %s from %s\n", __FILE__, __LINE__, #type, #expression); \
+      ++failures;                                                                             \
+    }                                                                                         \
   } while (false)
 
 // A position inside a terminal: its state and counter.
@@ -81,7 +81,8 @@ inline std::int64_t label_of(ag::Terminal& t, std::string_view text) {
 }
 
 // Explores the whole terminal and checks what the interface promises of every state: it is live, min_rest() is the true
-// distance, shortest() has that length and is accepted, live() agrees with next(), range() and shortest_label() are exact.
+// distance, shortest() has that length and is accepted, live() agrees with next(), range() and shortest_label() are
+// exact.
 inline void check_terminal(ag::Terminal& t, std::size_t max_positions = 20'000) {
   std::vector<Position> order{{}};
   std::map<Position, std::size_t> index{{Position{}, 0}};
@@ -148,9 +149,9 @@ inline void check_terminal(ag::Terminal& t, std::size_t max_positions = 20'000) 
       CHECK(t.shortest_label(order[i].state, label, &text) == reached);
       if (!reached) continue;
       Position end = order[i];
-      CHECK_TEXT(text.size() == distance[i] && walk(t, text, &end) && t.accepting(end.state) &&
-                     t.label(end.state) == label,
-                 text);
+      CHECK_TEXT(
+          text.size() == distance[i] && walk(t, text, &end) && t.accepting(end.state) && t.label(end.state) == label,
+          text);
     }
   }
   for (std::size_t i = 0; i < order.size(); ++i) CHECK(t.range(order[i].state).others == others[i]);

@@ -28,15 +28,26 @@ const std::vector<Cases> kSearches{
     {"^[^a]$", {"\n", "b"}, {"a"}},
     {"^[^]$", {"a", "\n"}, {""}},
     {"[]", {}, {"", "a"}},
-    {"^\\d\\D\\w\\W\\s\\S$", {"1a_-\xc2\xa0x", "0 Z\xc3\xa9\xef\xbb\xbf."}, {"\xd9\xa1" "aa- x", "1a_- \t"}},
+    {"^\\d\\D\\w\\W\\s\\S$",
+     {"1a_-\xc2\xa0x", "0 Z\xc3\xa9\xef\xbb\xbf."},
+     {"\xd9\xa1"
+      "aa- x",
+      "1a_- \t"}},
     {"^[\\d\\-x]+$", {"1-x"}, {"y", "/"}},
     {"^[a-c-e]+$", {"abc-e"}, {"d"}},
     {"^[\\w-z]+$", {"a-z"}, {"."}},
-    {"^\\u0061\\x62\\u{63}\\u{1F600}\\ud83d\\ude00\\cJ\\/\\.$",
-     {"abc\xf0\x9f\x98\x80\xf0\x9f\x98\x80\n/."}, {"abc"}},
-    {"^\\p{Lu}\\p{Ll}\\P{L}\\p{gc=Nd}\\p{Letter}$", {"\xc3\x89\xc3\xa9-\xd9\xa1\xe4\xb8\xad", "Aa11a"}, {"aa11a", "AA11a"}},
-    {"^\\p{ASCII}\\p{Any}$", {"a\xc3\xa9"}, {"\xc3\xa9" "a"}},
-    {"^[\\p{L}\\d]+$", {"a\xc3\xa9" "1"}, {"-"}},
+    {"^\\u0061\\x62\\u{63}\\u{1F600}\\ud83d\\ude00\\cJ\\/\\.$", {"abc\xf0\x9f\x98\x80\xf0\x9f\x98\x80\n/."}, {"abc"}},
+    {"^\\p{Lu}\\p{Ll}\\P{L}\\p{gc=Nd}\\p{Letter}$",
+     {"\xc3\x89\xc3\xa9-\xd9\xa1\xe4\xb8\xad", "Aa11a"},
+     {"aa11a", "AA11a"}},
+    {"^\\p{ASCII}\\p{Any}$",
+     {"a\xc3\xa9"},
+     {"\xc3\xa9"
+      "a"}},
+    {"^[\\p{L}\\d]+$",
+     {"a\xc3\xa9"
+      "1"},
+     {"-"}},
     {"^a{2}$", {"aa"}, {"a", "aaa"}},
     {"^a{2,}$", {"aa", "aaaa"}, {"a"}},
     {"^(?:ab){0,2}?c$", {"c", "abc", "ababc"}, {"abababc"}},
@@ -71,7 +82,8 @@ void searches(TerminalPool& pool) {
 
 void whole(TerminalPool& pool) {
   const TerminalPtr t = pool.regex("a|bc*|\xc3\xa9+");
-  CHECK(accepts(*t, "a") && accepts(*t, "bcc") && accepts(*t, "\xc3\xa9\xc3\xa9") && !accepts(*t, "ab") && !accepts(*t, ""));
+  CHECK(accepts(*t, "a") && accepts(*t, "bcc") && accepts(*t, "\xc3\xa9\xc3\xa9") && !accepts(*t, "ab") &&
+        !accepts(*t, ""));
   CHECK(!accepts(*t, "\xc3"));
   check_terminal(*t);
   check_terminal(*pool.regex("[^a]{2,5}x?"));
@@ -81,11 +93,13 @@ void whole(TerminalPool& pool) {
 
 void refused(TerminalPool& pool) {
   const std::vector<std::pair<const char*, const char*>> patterns{
-      {"(?=a)", "0"},     {"x(?<!a)", "1"},  {"(a)\\1", "3"},  {"\\k<a>", "0"},   {"a\\bc", "1"},  {"(?i)a", "0"},
-      {"a**", "2"},       {"a++", "2"},      {"*a", "0"},      {"a{2}{3}", "6"},  {"^*", "1"},     {"(a", "0"},
-      {"a)", "1"},        {"[a", "0"},       {"[b-a]", "3"},   {"\\", "0"},       {"\\q", "0"},    {"\\ud800", "6"},
-      {"\\p{Greek}", "9"}, {"\\p{Script=Greek}", "16"}, {"a{3,2}", "1"}, {"(^a)*", "4"}, {"(?P=x)", "0"}, {"\\x1", "3"},
-      {"a{,3}", "2"},     {"{2}", "0"},      {"\\u{110000}", "9"}, {"a{99999999999999999999}", "18"}};
+      {"(?=a)", "0"},  {"x(?<!a)", "1"}, {"(a)\\1", "3"},      {"\\k<a>", "0"},
+      {"a\\bc", "1"},  {"(?i)a", "0"},   {"a**", "2"},         {"a++", "2"},
+      {"*a", "0"},     {"a{2}{3}", "6"}, {"^*", "1"},          {"(a", "0"},
+      {"a)", "1"},     {"[a", "0"},      {"[b-a]", "3"},       {"\\", "0"},
+      {"\\q", "0"},    {"\\ud800", "6"}, {"\\p{Greek}", "9"},  {"\\p{Script=Greek}", "16"},
+      {"a{3,2}", "1"}, {"(^a)*", "4"},   {"(?P=x)", "0"},      {"\\x1", "3"},
+      {"a{,3}", "2"},  {"{2}", "0"},     {"\\u{110000}", "9"}, {"a{99999999999999999999}", "18"}};
   for (const auto& [pattern, position] : patterns) {
     try {
       pool.regex(pattern);
@@ -100,11 +114,19 @@ void refused(TerminalPool& pool) {
 
 // Nothing here may hang, crash, or recurse without bound; each is accepted or refused with a GrammarError.
 void hostile(TerminalPool& pool) {
-  std::vector<std::string> patterns{
-      std::string(100'000, 'a'), std::string(60'000, '('), std::string(60'000, '['), std::string(60'000, '\\'),
-      std::string(150, '(') + "a" + std::string(150, ')') + "{2}", "((((a{1,1000}){1,1000}){1,1000}){1,1000}){1,1000}",
-      "^(a|aa|aaa|aaaa)*(b|bb|bbb)*$", "(.*.*.*.*.*.*.*.*.*.*a){20}", "^([\\s\\S]*a[\\s\\S]{60})$",
-      "(a*)*(b*)*(c*)*$", "x{0,9007199254740992}y", "^(.|\\n|a|b|[^a]){0,500}$", "[\\p{L}-\\p{N}\\p{S}]+\\P{C}"};
+  std::vector<std::string> patterns{std::string(100'000, 'a'),
+                                    std::string(60'000, '('),
+                                    std::string(60'000, '['),
+                                    std::string(60'000, '\\'),
+                                    std::string(150, '(') + "a" + std::string(150, ')') + "{2}",
+                                    "((((a{1,1000}){1,1000}){1,1000}){1,1000}){1,1000}",
+                                    "^(a|aa|aaa|aaaa)*(b|bb|bbb)*$",
+                                    "(.*.*.*.*.*.*.*.*.*.*a){20}",
+                                    "^([\\s\\S]*a[\\s\\S]{60})$",
+                                    "(a*)*(b*)*(c*)*$",
+                                    "x{0,9007199254740992}y",
+                                    "^(.|\\n|a|b|[^a]){0,500}$",
+                                    "[\\p{L}-\\p{N}\\p{S}]+\\P{C}"};
   std::string deep;
   for (int i = 0; i < 190; ++i) deep += "(a(";
   deep += "b";
@@ -149,19 +171,26 @@ const std::vector<Cases> kFormats{
     {"date",
      {"2024-02-29", "2000-02-29", "0004-02-29", "9999-12-31", "0001-01-01"},
      {"2023-02-29", "1900-02-29", "0000-01-01", "2023-04-31", "2023-13-01", "2023-00-10", "23-01-01", "2024-02-30"}},
-    {"time", {"12:00:00Z", "23:59:59.5+01:30", "00:00:00z"}, {"24:00:00Z", "12:00:60Z", "12:00:00", "12:60:00Z", "1:00:00Z"}},
-    {"date-time", {"2024-02-29T12:00:00Z", "2024-02-29t12:00:00.123-08:00"}, {"2023-02-29T12:00:00Z", "2024-02-29 12:00:00Z"}},
+    {"time",
+     {"12:00:00Z", "23:59:59.5+01:30", "00:00:00z"},
+     {"24:00:00Z", "12:00:60Z", "12:00:00", "12:60:00Z", "1:00:00Z"}},
+    {"date-time",
+     {"2024-02-29T12:00:00Z", "2024-02-29t12:00:00.123-08:00"},
+     {"2023-02-29T12:00:00Z", "2024-02-29 12:00:00Z"}},
     {"duration",
      {"P1D", "P1Y2M3DT4H5M6S", "P1W", "PT36H", "P1YT1S"},
      {"P", "PT", "P1W1D", "P2D1Y", "P1D2H", "PT1D", "1D", "P1YT"}},
-    {"uuid", {"2EB8AA08-aa98-11ea-b4aa-73b441d16380"}, {"2eb8aa08-aa98-11ea-b4aa-73b441d1638", "2eb8aa08aa9811eab4aa73b441d16380"}},
+    {"uuid",
+     {"2EB8AA08-aa98-11ea-b4aa-73b441d16380"},
+     {"2eb8aa08-aa98-11ea-b4aa-73b441d1638", "2eb8aa08aa9811eab4aa73b441d16380"}},
     {"email", {"joe.bloggs@example.com", "te~st+x@a.b", "a@b"}, {".a@x", "a..b@x", "a@", "@x", "a@-x", "a b@x"}},
     {"hostname", {"www.example.com", "a", "1x"}, {"-a", "a-", "a..b", "", "a_b", "a."}},
     {"ipv4", {"127.0.0.1", "255.255.255.255"}, {"256.1.1.1", "01.1.1.1", "1.2.3", "1.2.3.4.5"}},
     {"ipv6",
      {"::1", "::", "1::", "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7::", "::1:2:3:4:5:6:7", "::ffff:192.168.0.1",
       "1:2:3:4:5:6:1.2.3.4", "1::2:3:4:5:6:7", "1:2:3::1.2.3.4"},
-     {"1:2:3:4:5:6:7", "1::2::3", "1:2:3:4:5:6:7:1.2.3.4", "12345::", "::1:2:3:4:5:6:7:8", "1:2::3:4:5:6:7:8", "fe80::a%1", ":1"}},
+     {"1:2:3:4:5:6:7", "1::2::3", "1:2:3:4:5:6:7:1.2.3.4", "12345::", "::1:2:3:4:5:6:7:8", "1:2::3:4:5:6:7:8",
+      "fe80::a%1", ":1"}},
     {"uri",
      {"http://foo.bar/?baz=qux#quux", "urn:oasis:names:x:1", "http://[::1]:80/", "mailto:J@x.com", "a:"},
      {"//foo.bar/", "abc", "http://a b", "http://[::1", "1a:b", "http://x/%zz"}},
@@ -186,10 +215,26 @@ void formats(TerminalPool& pool) {
   host.formats = {"hostname"};
   const std::string label(63, 'a');
   CHECK(contains(host, label + "." + label + "." + label + "." + std::string(61, 'b')));
-  CHECK(!contains(host, label + "." + label + "." + label + "." + std::string(62, 'b')) && !contains(host, label + "a"));
+  CHECK(!contains(host, label + "." + label + "." + label + "." + std::string(62, 'b')) &&
+        !contains(host, label + "a"));
   StringLanguage mail;
   mail.formats = {"email"};
   CHECK(contains(mail, std::string(64, 'a') + "@b") && !contains(mail, std::string(65, 'a') + "@b"));
+  for (const char* format : {"date", "ipv4", "uuid"}) {
+    StringLanguage other;
+    other.not_formats = {format};
+    const TerminalPtr t = pool.json_string(other);
+    for (const Cases& c : kFormats)
+      for (const std::vector<const char*>* list : {&c.found, &c.not_found})
+        for (const std::string text : *list) {
+          StringLanguage own;
+          own.formats = {format};
+          CHECK_TEXT(contains(other, text) != contains(own, text), text);
+          if (text.find('\\') == std::string::npos)
+            CHECK_TEXT(accepts(*t, "\"" + text + "\"") == contains(other, text), text);
+        }
+    check_terminal(*t, 300);
+  }
   CHECK(!known_format("colour"));
   StringLanguage colour;
   colour.formats = {"colour"};

@@ -16,7 +16,11 @@ std::optional<std::vector<std::uint32_t>> scalars(std::string_view t) {
   std::vector<std::uint32_t> out;
   for (std::size_t i = 0; i < t.size();) {
     const auto b = static_cast<std::uint8_t>(t[i]);
-    const std::size_t n = b < 0x80 ? 1 : b >= 0xc2 && b < 0xe0 ? 2 : b >= 0xe0 && b < 0xf0 ? 3 : b >= 0xf0 && b < 0xf5 ? 4 : 0;
+    const std::size_t n = b < 0x80                ? 1
+                          : b >= 0xc2 && b < 0xe0 ? 2
+                          : b >= 0xe0 && b < 0xf0 ? 3
+                          : b >= 0xf0 && b < 0xf5 ? 4
+                                                  : 0;
     if (n == 0 || i + n > t.size()) return std::nullopt;
     std::uint32_t cp = n == 1 ? b : b & (0xffu >> (n + 1));
     for (std::size_t k = 1; k < n; ++k) {
@@ -37,7 +41,8 @@ std::string utf8(std::uint32_t cp) {
   if (cp < 0x80) return put(cp), out;
   if (cp < 0x800) return put(0xc0 | cp >> 6), put(0x80 | (cp & 0x3f)), out;
   if (cp < 0x10000) return put(0xe0 | cp >> 12), put(0x80 | (cp >> 6 & 0x3f)), put(0x80 | (cp & 0x3f)), out;
-  return put(0xf0 | cp >> 18), put(0x80 | (cp >> 12 & 0x3f)), put(0x80 | (cp >> 6 & 0x3f)), put(0x80 | (cp & 0x3f)), out;
+  return put(0xf0 | cp >> 18), put(0x80 | (cp >> 12 & 0x3f)), put(0x80 | (cp >> 6 & 0x3f)), put(0x80 | (cp & 0x3f)),
+         out;
 }
 
 // What a JSON string stands for, in UTF-8; nothing when it is none, or has half a surrogate pair.
@@ -48,7 +53,8 @@ std::optional<std::string> decoded(std::string_view t) {
     if (i + 6 >= t.size() || t[i] != '\\' || t[i + 1] != 'u') return -1;
     std::int64_t v = 0;
     for (std::size_t k = i + 2; k < i + 6; ++k) {
-      const std::size_t digit = std::string_view("0123456789abcdef").find(static_cast<char>(t[k] >= 'A' && t[k] <= 'F' ? t[k] + 32 : t[k]));
+      const std::size_t digit =
+          std::string_view("0123456789abcdef").find(static_cast<char>(t[k] >= 'A' && t[k] <= 'F' ? t[k] + 32 : t[k]));
       if (digit == std::string_view::npos) return -1;
       v = v * 16 + static_cast<std::int64_t>(digit);
     }
@@ -111,8 +117,8 @@ void compare_all(TerminalPool& pool, const StringLanguage& s, const Texts& alpha
   if (t) check_terminal(*t, 600);
 }
 
-const Texts kBytes{"\"", "\\", "a", "\x1f", "\x7f", "\x80", "\x8f", "\x90", "\x9f", "\xa0", "\xbf", "\xc1", "\xc2",
-                   "\xdf", "\xe0", "\xe1", "\xed", "\xee", "\xf0", "\xf1", "\xf4", "\xf5"};
+const Texts kBytes{"\"",   "\\",   "a",    "\x1f", "\x7f", "\x80", "\x8f", "\x90", "\x9f", "\xa0", "\xbf",
+                   "\xc1", "\xc2", "\xdf", "\xe0", "\xe1", "\xed", "\xee", "\xf0", "\xf1", "\xf4", "\xf5"};
 const Texts kEscapes{"\\u", "\\", "d", "D8", "00", "dc", "C", "0", "f", "n", "/", "a", "\xc3\xa9"};
 const Texts kLetters{"a", "b", "\\u0061", "\\n", "\xc3\xa9", "\xf0\x9f\x98\x80", "\\ud83d\\ude00", "\""};
 
@@ -183,9 +189,13 @@ void enums(TerminalPool& pool) {
 
 void keys(TerminalPool& pool) {
   const Texts names{"", "a", "ab", "b\n", "\xc3\xa9"}, forbidden{"b", "aa"};
-  const std::vector<std::vector<StringLanguage>> classes{
-      {}, {{}}, {language({"^a"}), {}}, {language({"b$"}, 0, 2), language({"a"})}, {language({}, 2, 3)},
-      {language({"^[ab]$"}), language({"^(a|b|aa|ab|ba)$"})}, {language({"^a$"})}};
+  const std::vector<std::vector<StringLanguage>> classes{{},
+                                                         {{}},
+                                                         {language({"^a"}), {}},
+                                                         {language({"b$"}, 0, 2), language({"a"})},
+                                                         {language({}, 2, 3)},
+                                                         {language({"^[ab]$"}), language({"^(a|b|aa|ab|ba)$"})},
+                                                         {language({"^a$"})}};
   for (const auto& others : classes)
     for (const Texts& out : {Texts{}, forbidden}) {
       KeyLanguage k{names, out, others};
@@ -215,7 +225,10 @@ void keys(TerminalPool& pool) {
 
 void finite() {
   CHECK(finite_values(language({"^[ab]?c$"}), 10) == (Texts{"c", "ac", "bc"}));
-  CHECK(finite_values(language({"^(a|\xc3\xa9){1,2}$"}, 2), 10) == (Texts{"aa", "a\xc3\xa9", "\xc3\xa9" "a", "\xc3\xa9\xc3\xa9"}));
+  CHECK(finite_values(language({"^(a|\xc3\xa9){1,2}$"}, 2), 10) == (Texts{"aa", "a\xc3\xa9",
+                                                                          "\xc3\xa9"
+                                                                          "a",
+                                                                          "\xc3\xa9\xc3\xa9"}));
   CHECK(finite_values(language({"^[ab]+$"}, 1, 2), 6) == (Texts{"a", "b", "aa", "ab", "ba", "bb"}));
   CHECK(!finite_values(language({"^[ab]+$"}, 1, 2), 5));
   CHECK(!finite_values(language({"^a*b$"}), 100) && !finite_values({}, 100) && !finite_values(language({}, 0, 1), 100));
@@ -254,16 +267,14 @@ std::int64_t free_text(const TextLanguage& l, const std::string& text) {
 
 void texts(TerminalPool& pool) {
   const std::vector<TextLanguage> languages{
-      {{"<a", "<b>"}, {"ab"}, false},
-      {{"aab"}, {}, false},
-      {{}, {"\xc3\xa9"}, false},
-      {{"\xc3\xa9>", "a\xe2\x96\x81"}, {"b<"}, false},
-      {{"abab", "bb"}, {"aba<"}, false},
-      {{}, {}, false}};
+      {{"<a", "<b>"}, {"ab"}, false},    {{"aab"}, {}, false},
+      {{}, {"\xc3\xa9"}, false},         {{"\xc3\xa9>", "a\xe2\x96\x81"}, {"b<"}, false},
+      {{"abab", "bb"}, {"aba<"}, false}, {{}, {}, false}};
   const Texts alphabet{"a", "b", "<", ">", "\xc3", "\xa9", "\xe2", "\x96", "\x81", "\xf4", "\x80"};
   for (const TextLanguage& l : languages) {
     const TerminalPtr t = pool.text(l);
-    each_text(alphabet, 5, [&](const std::string& text) { CHECK_TEXT(label_of(*t, text) == free_text(l, text), text); });
+    each_text(alphabet, 5,
+              [&](const std::string& text) { CHECK_TEXT(label_of(*t, text) == free_text(l, text), text); });
     check_terminal(*t);
   }
   CHECK_THROWS(GrammarError, pool.text({{"<tool", "<tool_call>"}, {}, false}));
