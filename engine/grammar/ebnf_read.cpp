@@ -389,7 +389,7 @@ class Reader {
     for (const RuleDef& r : out_.rules) {
       bool same_letters = r.defined && r.name.size() == name.size() &&
                           std::equal(name.begin(), name.end(), r.name.begin(), [](char a, char b) {
-                            auto plain = [](char c) { return c == '-' ? '_' : c | 0x20; };
+                            auto plain = [](char c) { return c == '-' || c == '_' ? '_' : c | 0x20; };
                             return plain(a) == plain(b);
                           });
       if (same_letters) return "Did you mean \"" + r.name + "\"?";

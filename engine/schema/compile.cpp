@@ -1,5 +1,6 @@
 // The way through: text, values, shapes, symbols; and what is said when there is no way.
 #include <algorithm>
+#include <unordered_set>
 
 #include "schema/compiler.h"
 
@@ -89,7 +90,12 @@ void Compiler::explain_empty(NodeId root, std::string_view built) {
     if (!next) break;
     id = next;
   }
-  auto found = std::find_if(conflicts_.begin(), conflicts_.end(), [&](const Conflict& c) { return c.here == where; });
+  // The first conflict there that names its keyword, or the first of all.
+  auto at_keyword = [&](const Conflict& c) { return c.here == where && *c.keyword; };
+  auto found = std::find_if(conflicts_.begin(), conflicts_.end(), at_keyword);
+  if (found == conflicts_.end()) {
+    found = std::find_if(conflicts_.begin(), conflicts_.end(), [&](const Conflict& c) { return c.here == where; });
+  }
   if (found == conflicts_.end() && where == root_ && !conflicts_.empty()) found = conflicts_.begin();
   std::string message = "nothing satisfies this schema";
   if (found != conflicts_.end()) {
@@ -105,18 +111,21 @@ void Compiler::write_coverage() {
   json::for_each_value(*root_, [&](const Value& v, const std::string& pointer) {
     if (auto it = pointers.find(&v); it != pointers.end()) it->second = pointer;
   });
+  std::vector<Coverage::Row>* lists[] = {&coverage_->enforced, &coverage_->narrowed, &coverage_->relaxed,
+                                         &coverage_->warnings};
   for (Note& n : notes_) {
-    std::vector<Coverage::Row>* rows[] = {&coverage_->enforced, &coverage_->narrowed, &coverage_->relaxed, &coverage_->warnings};
     std::string pointer = pointers[n.at];
     if (!n.keyword.empty()) pointer.append("/").append(json::escape_token(n.keyword));
-    if (n.kind == Note::kEnforced) {
-      bool loosened = std::any_of(notes_.begin(), notes_.end(), [&](const Note& m) {
-        return m.kind == Note::kRelaxed && m.at == n.at && m.keyword == n.keyword;
-      });
-      if (loosened) continue;
-    }
-    rows[n.kind]->push_back({std::move(pointer), n.keyword, std::move(n.why)});
+    auto same = [&](const Coverage::Row& r) { return r.pointer == pointer && r.why == n.why; };
+    std::vector<Coverage::Row>& rows = *lists[n.kind];
+    if (std::none_of(rows.begin(), rows.end(), same)) rows.push_back({std::move(pointer), n.keyword, std::move(n.why)});
   }
+  // What only describes, or was loosened, is not enforced.
+  std::unordered_set<std::string> not_enforced;
+  for (auto* list : {&coverage_->relaxed, &coverage_->warnings}) {
+    for (const Coverage::Row& r : *list) not_enforced.insert(r.pointer);
+  }
+  std::erase_if(coverage_->enforced, [&](const Coverage::Row& r) { return not_enforced.contains(r.pointer); });
 }
 
 }  // namespace ag::schema

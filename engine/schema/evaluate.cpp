@@ -164,6 +164,7 @@ const Shape* Compiler::applied(const KeywordSet& set, Keyword keyword, const Val
     case Keyword::kOneOf:
       return one_of(schema_list(set, "oneOf", value));
     case Keyword::kNot:
+      if (at(value) == kAny) conflict("not", "everything is ruled out");
       return shape(negate(at(value)));
     case Keyword::kIf: {
       const Value *then = set[Keyword::kThen], *otherwise = set[Keyword::kElse];

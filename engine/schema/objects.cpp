@@ -115,6 +115,9 @@ const ObjectPart* Compiler::object_part(const KeywordSet& set) {
     }
     part.dependencies = keep(dependencies);
   }
+  for (const KeyClass& p : patterns) {
+    if (p.value == rest) contains(*p.keys, "");  // makes no difference below, but has to be an expression
+  }
   std::vector<KeyClass> others = key_classes(schema, patterns, rest);
   if (const Value* names = set[Keyword::kPropertyNames]) restrict_names(others, properties, *names);
   part.properties = keep(properties);
