@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agentgram.engine import _core
 from agentgram.engine.native import native_spec
@@ -75,7 +75,10 @@ class CoverageReport:
 
 
 def allocate_mask(batch: int, vocab_size: int) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """A mask, all zero: int32 of shape [batch, ceil(vocab_size / 32)]; bit ``id % 32`` of word ``id // 32`` set = allowed."""
+    """A mask, all zero: int32 of shape [batch, ceil(vocab_size / 32)].
+
+    Bit ``id % 32`` of word ``id // 32`` set means that the token is allowed.
+    """
     import numpy as np
 
     return np.zeros((batch, (vocab_size + 31) // 32), dtype=np.int32)
@@ -149,13 +152,16 @@ class Matcher:
         return self._native.forced_bytes()
 
     def forced_tokens(self) -> list[int]:
-        """Tokens, as the tokenizer itself would write them, whose bytes are a prefix of :meth:`forced_bytes`; they end where
-        no token could run on beyond what is forced."""
+        """Tokens, as the tokenizer itself would write them, whose bytes are a prefix of :meth:`forced_bytes`.
+
+        They end where no token could run on beyond what is forced.
+        """
         return self._native.forced_tokens(self._vocab._tokenize)
 
     def shortest_end(self) -> bytes:
         """A shortest legal completion, as bytes; tokens that only an id can spell are left out (see
-        :meth:`shortest_end_tokens`)."""
+        :meth:`shortest_end_tokens`).
+        """
         return bytes(value for token, value in self._native.shortest_end() if not token)
 
     def shortest_end_tokens(self) -> list[int]:
@@ -178,8 +184,9 @@ class Matcher:
         return self._native.validate(list(tokens))
 
     def fill_draft(self, mask: Any, tokens: Sequence[int], parents: Sequence[int]) -> None:
-        """Masks of a draft tree: row i is what may follow node i. Parent -1 is the current state; parents come before their
-        children. Rows at and under a refused node are zero.
+        """Masks of a draft tree: row i is what may follow node i.
+
+        Parent -1 is the current state; parents come before their children. Rows at and under a refused node are zero.
 
         Raises:
             ValueError: The tree or the mask's shape is wrong.
@@ -203,19 +210,23 @@ class Grammar:
     @property
     def report(self) -> CoverageReport:
         """What is enforced of the schemas in it."""
-        kinds = [tuple(CoverageRow(pointer=p, keyword=k, why=w) for p, k, w in rows) for rows in self._native.coverage()]
+        kinds = [
+            tuple(CoverageRow(pointer=p, keyword=k, why=w) for p, k, w in rows) for rows in self._native.coverage()
+        ]
         return CoverageReport(enforced=kinds[0], narrowed=kinds[1], relaxed=kinds[2], warnings=kinds[3])
 
 
 class Engine:
-    """Compiles specifications for one vocabulary, and shares what they have in common. Safe to use from several threads.
+    """Compiles specifications for one vocabulary, and shares what they have in common.
+
+    Safe to use from several threads.
 
     Args:
         vocab: The model's vocabulary.
         options: Memory and threads.
     """
 
-    _shared: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictionary()
+    _shared: ClassVar[weakref.WeakValueDictionary[str, Engine]] = weakref.WeakValueDictionary()
     _shared_lock = threading.Lock()
 
     def __init__(self, vocab: Vocabulary, options: EngineOptions | None = None) -> None:
@@ -277,5 +288,3 @@ class Engine:
     def clear(self) -> None:
         """Forgets everything that no grammar uses."""
         self._native.clear()
-
-

@@ -18,8 +18,8 @@ from agentgram.engine.spec import (
     Seq,
     Spec,
     Tag,
-    Tok,
     Text,
+    Tok,
 )
 from agentgram.errors import DefinitionError
 
@@ -40,8 +40,8 @@ def native_spec(spec: Spec) -> _core.Spec:
     make = _MAKERS.get(type(spec))
     if make is None:
         raise DefinitionError(
-            f"{spec!r} is not a grammar specification: use Lit, Tok, Text, Seq, Choice, Opt, Rep, Tag, Dispatch, Regex, "
-            "Ebnf or JsonSchema."
+            f"{spec!r} is not a grammar specification: use Lit, Tok, Text, Seq, Choice, Opt, Rep, Tag, Dispatch, "
+            "Regex, Ebnf or JsonSchema."
         )
     handle = make(spec)
     spec.__dict__[_HANDLE] = handle

@@ -167,8 +167,8 @@ class JsonSchema(_Node):
     The schema is read once, here: a mapping, its JSON text (numbers then keep their exact value), or a Pydantic
     model. Changing the mapping later changes nothing.
 
-    ``whitespace``: ``flexible`` (at most 2 newlines and 64 blanks a gap), ``compact`` (none), or ``canonical``: the blanks of
-    ``json.dumps``, and declared keys as it spells them, so that keys are forced rather than chosen.
+    ``whitespace``: ``flexible`` (at most 2 newlines and 64 blanks a gap), ``compact`` (none), or ``canonical``: the
+    blanks of ``json.dumps``, and declared keys as it spells them, so that keys are forced rather than chosen.
     """
 
     schema: str

@@ -42,7 +42,9 @@ class Vocabulary:
         for item in end:
             if isinstance(item, str):
                 if item not in self._special:
-                    raise DefinitionError(f"end names {item!r}, which is no special token. {nearest(item, self._special)}")
+                    raise DefinitionError(
+                        f"end names {item!r}, which is no special token. {nearest(item, self._special)}"
+                    )
                 ids.append(self._special[item])
             else:
                 ids.append(int(item))
@@ -75,7 +77,9 @@ class Vocabulary:
         return self._native.token_bytes(token)
 
     def encode(self, text: bytes) -> list[int]:
-        """Bytes as ordinary tokens: by the tokenizer's own encoding where it spells exactly them, else by longest match.
+        """Bytes as ordinary tokens.
+
+        By the tokenizer's own encoding where it spells exactly these bytes, else by longest match.
 
         Raises:
             DefinitionError: No tokens of this vocabulary spell the bytes.
@@ -124,8 +128,8 @@ class Vocabulary:
     ) -> Vocabulary:
         """The vocabulary of a ``transformers`` tokenizer.
 
-        Byte-level BPE, byte-fallback (SentencePiece-like) and plain vocabularies are told apart by their decoders. Added
-        tokens flagged special, and only these, are special.
+        Byte-level BPE, byte-fallback (SentencePiece-like) and plain vocabularies are told apart by their decoders.
+        Added tokens flagged special, and only these, are special.
 
         Args:
             tokenizer: A fast tokenizer.
