@@ -84,7 +84,7 @@ const Shape* Compiler::intersect(const Shape* a, const Shape* b) {
 const Shape* Compiler::unite(std::span<const Shape* const> shapes) {
   const Shape* only = nullptr;
   for (const Shape* s : shapes) {
-    if (s == any_) return any_;
+    if (s == any_ && !tracks_evaluated_) return any_;
     if (s->empty() || s == only) continue;
     if (only) {
       only = nullptr;
@@ -101,10 +101,11 @@ const Shape* Compiler::unite(std::span<const Shape* const> shapes) {
   std::vector<const StringPart*> strings;
   std::vector<const ArrayPart*> arrays;
   std::vector<const ObjectPart*> objects;
-  auto gather = [](auto& all, auto list, auto any) {
-    if (!all.empty() && all[0] == any) return;
+  auto gather = [&](auto& all, auto list, auto any) {
+    bool absorbs = !tracks_evaluated_;  // what a schema has looked at is lost in the part that allows all
+    if (absorbs && !all.empty() && all[0] == any) return;
     for (auto part : list) {
-      if (part == any) {
+      if (part == any && absorbs) {
         all.assign(1, any);
         return;
       }
@@ -272,12 +273,13 @@ const ArrayPart* Compiler::finish_array(ArrayPart part) {
   if (part.max_items <= 1) part.unique = nullptr;
   std::vector<Contains> contains;
   for (const Contains& c : part.contains) {
+    auto plus_from = [&](std::uint64_t n) { return n > kNoMax - c.from ? kNoMax : n + c.from; };
     if (c.value == kAny) {
-      part.min_items = std::max(part.min_items, c.min);
-      part.max_items = std::min(part.max_items, c.max);
+      if (c.min > 0) part.min_items = std::max(part.min_items, plus_from(c.min));
+      part.max_items = std::min(part.max_items, plus_from(c.max));
       continue;
     }
-    if (c.min > c.max || (c.min > 0 && c.value == kNever) || c.min > part.max_items) {
+    if (c.min > c.max || (c.min > 0 && (c.value == kNever || plus_from(c.min) > part.max_items))) {
       conflict("contains", "no array can hold that many such items");
       return nullptr;
     }
@@ -307,6 +309,10 @@ const ArrayPart* Compiler::intersect(const ArrayPart* a, const ArrayPart* b) {
   std::vector<Contains> contains(a->contains.begin(), a->contains.end());
   contains.insert(contains.end(), b->contains.begin(), b->contains.end());
   part.contains = keep(contains);
+  part.evaluated = std::max(a->evaluated, b->evaluated);
+  std::vector<NodeId> evaluated_if(a->evaluated_if.begin(), a->evaluated_if.end());
+  evaluated_if.insert(evaluated_if.end(), b->evaluated_if.begin(), b->evaluated_if.end());
+  part.evaluated_if = keep(evaluated_if);
   return finish_array(part);
 }
 

@@ -99,6 +99,12 @@ class Compiler {
   std::uint64_t count_of(const KeywordSet& set, Keyword keyword, std::string_view word, std::uint64_t otherwise);
   std::span<const Value> schema_list(const KeywordSet& set, std::string_view word, const Value& value);
 
+  // ---- unevaluatedItems and unevaluatedProperties (unevaluated.cpp)
+  const Shape* unevaluated_items(const Shape* s, NodeId rest);
+  const Shape* unevaluated_properties(const Shape* s, NodeId rest);
+  std::vector<const Shape*> with_meetings(const std::vector<const Shape*>& branches);
+  Evaluated united(const Evaluated& a, const Evaluated& b);
+
   // ---- const and enum (constants.cpp)
   const Shape* constant_shape(const Value& value);
   const Shape* enum_shape(const Value& values);
@@ -207,6 +213,7 @@ class Compiler {
   const Value* root_ = nullptr;
   std::unique_ptr<References> references_;
   Draft draft_ = Draft::k2020;
+  bool tracks_evaluated_ = false;  // whether the schema has a word that asks for it
 
   std::vector<Node> nodes_;
   std::unordered_map<std::uint64_t, std::vector<NodeId>> interned_;

@@ -98,28 +98,14 @@ List<const ArrayPart*> Compiler::complement(const ArrayPart& part) {
   if (longest != kNoMax) add([&](ArrayPart& p) { p.min_items = longest + 1; });
   if (!closed && part.item != kAny) {
     // Some item after the prefix is no such item.
-    if (part.prefix.empty()) {
-      add([&](ArrayPart& p) { p.contains = one(Contains{negate(part.item), 1, kNoMax, here_}); });
-    } else if (part.max_items != kNoMax && part.max_items - part.prefix.size() <= 16) {
-      for (std::uint64_t i = part.prefix.size(); i < part.max_items; ++i) {
-        std::vector<NodeId> prefix(i, kAny);
-        prefix.push_back(negate(part.item));
-        add([&](ArrayPart& p) {
-          p.prefix = keep(prefix);
-          p.min_items = i + 1;
-        });
-      }
-    } else {
-      fail(*here_, "not", "the opposite of a tuple with typed further items cannot be enforced",
-           "Say what is allowed instead of what is not.");
-    }
+    add([&](ArrayPart& p) { p.contains = one(Contains{negate(part.item), 1, kNoMax, here_, part.prefix.size()}); });
   }
   if (part.unique) {
     fail(*here_, "not", "the opposite of uniqueItems cannot be enforced", "Say what is allowed instead of what is not.");
   }
   for (const Contains& c : part.contains) {
-    if (c.min > 0) add([&](ArrayPart& p) { p.contains = one(Contains{c.value, 0, c.min - 1, c.at}); });
-    if (c.max != kNoMax) add([&](ArrayPart& p) { p.contains = one(Contains{c.value, c.max + 1, kNoMax, c.at}); });
+    if (c.min > 0) add([&](ArrayPart& p) { p.contains = one(Contains{c.value, 0, c.min - 1, c.at, c.from}); });
+    if (c.max != kNoMax) add([&](ArrayPart& p) { p.contains = one(Contains{c.value, c.max + 1, kNoMax, c.at, c.from}); });
   }
   return keep(out);
 }
@@ -144,22 +130,19 @@ List<const ObjectPart*> Compiler::complement(const ObjectPart& part) {
   }
   std::vector<std::string_view> names;
   for (const Property& x : part.properties) names.push_back(x.name);
-  StringPart earlier;  // what a key of the class at hand is not
-  earlier.excluded = keep(names);
+  StringPart others;
+  others.excluded = keep(names);
+  std::vector<const StringPart*> earlier;
   for (const KeyClass& c : part.others) {
     if (c.value != kAny) {
-      const StringPart* keys = c.keys ? intersect(c.keys, &earlier) : arena_.make<StringPart>(earlier);
-      if (keys) add([&](ObjectPart& p) { p.needs = one(Need{keys, negate(c.value), here_}); });
+      // Keys of this class alone, as the union of the ways not to be of an earlier one.
+      const StringPart* own = arena_.make<StringPart>(others);
+      if (c.keys) own = intersect(c.keys, own);
+      List<const StringPart*> keys = own ? one(own) : List<const StringPart*>{};
+      for (const StringPart* e : earlier) keys = product(keys, complement(*e));
+      for (const StringPart* k : keys) add([&](ObjectPart& p) { p.needs = one(Need{k, negate(c.value), here_}); });
     }
-    if (!c.keys) break;
-    List<const StringPart*> outside = complement(*c.keys);
-    if (outside.size() != 1) {
-      fail(*here_, "not", "the opposite of these patternProperties cannot be enforced",
-           "Say what is allowed instead of what is not.");
-    }
-    const StringPart* still = intersect(&earlier, outside[0]);
-    if (!still) break;
-    earlier = *still;
+    if (c.keys) earlier.push_back(c.keys);
   }
   for (const Need& n : part.needs) {
     KeyClass classes[] = {{n.keys, negate(n.value)}, {nullptr, kAny}};

@@ -128,14 +128,8 @@ const Shape* Compiler::combined_shape(const KeywordSet& set) {
       out = intersect(out, applied(set, k, m.value));
     }
   }
-  if (set.present & kUnevaluatedWords) {
-    for (Keyword k : {Keyword::kUnevaluatedItems, Keyword::kUnevaluatedProperties}) {
-      if (const Value* v = set[k]; v && at(*v) != kAny) {
-        unsupported(*set.schema, k == Keyword::kUnevaluatedItems ? "unevaluatedItems" : "unevaluatedProperties",
-                    "this keyword is not enforced yet", "List every property, and use additionalProperties or items.");
-      }
-    }
-  }
+  if (const Value* v = set[Keyword::kUnevaluatedItems]) out = unevaluated_items(out, at(*v));
+  if (const Value* v = set[Keyword::kUnevaluatedProperties]) out = unevaluated_properties(out, at(*v));
   if (out->empty() && conflicts_.empty()) conflict("", "its keywords contradict each other");
   return out;
 }
@@ -159,7 +153,7 @@ const Shape* Compiler::applied(const KeywordSet& set, Keyword keyword, const Val
     case Keyword::kAnyOf: {
       std::vector<const Shape*> branches;
       for (const Value& branch : schema_list(set, "anyOf", value)) branches.push_back(shape(at(branch)));
-      return unite(branches);
+      return tracks_evaluated_ ? unite(with_meetings(branches)) : unite(branches);
     }
     case Keyword::kOneOf:
       return one_of(schema_list(set, "oneOf", value));
@@ -168,7 +162,7 @@ const Shape* Compiler::applied(const KeywordSet& set, Keyword keyword, const Val
       return shape(negate(at(value)));
     case Keyword::kIf: {
       const Value *then = set[Keyword::kThen], *otherwise = set[Keyword::kElse];
-      if (!then && !otherwise) return any_;
+      if (!then && !otherwise && !tracks_evaluated_) return any_;
       NodeId condition = at(value);
       const Shape* branches[] = {shape(both(condition, then ? at(*then) : kAny)),
                                  shape(both(negate(condition), otherwise ? at(*otherwise) : kAny))};
@@ -408,7 +402,9 @@ const ArrayPart* Compiler::array_part(const KeywordSet& set) {
     Contains c{at(*v), count_of(set, Keyword::kMinContains, "minContains", 1),
                count_of(set, Keyword::kMaxContains, "maxContains", kNoMax), set.schema};
     if (c.min > 0 || c.max != kNoMax) part.contains = one(c);
+    if (tracks_evaluated_ && draft_ >= Draft::k2020) part.evaluated_if = one(c.value);
   }
+  if (tracks_evaluated_) part.evaluated = rest ? kNoMax : prefix.size();
   return finish_array(part);
 }
 

@@ -92,18 +92,22 @@ Symbol Compiler::lower_counted(const ArrayPart& part) {
   spec.min_items = part.min_items;
   spec.max_items = part.max_items;
   spec.whitespace = options_.whitespace;
-  spec.prefix.resize(part.prefix.size());
+  std::size_t prefix = part.prefix.size();
+  for (const Contains& c : part.contains) prefix = std::max<std::size_t>(prefix, std::min<std::uint64_t>(c.from, part.max_items));
+  spec.prefix.resize(prefix);
   if (part.contains.size() > kMaxContains || CountedArrayRule::places(spec) > CountedArrayRule::kMaxPlaces) {
     fail(schema, "contains", "the bounds of contains and of the array's length are too large together",
          "Lower maxItems, minContains or maxContains.");
   }
-  auto cells = [&](NodeId item) {
+  auto cells = [&](std::size_t index, NodeId item) {
     std::vector<CountedArraySpec::Cell> out;
     for (std::uint32_t counts = 0; counts < 1u << part.contains.size(); ++counts) {
       NodeId value = item;
       for (std::size_t j = 0; j < part.contains.size(); ++j) {
         const Contains& c = part.contains[j];
-        if (counts >> j & 1) {
+        if (index < c.from) {
+          if (counts >> j & 1) value = kNever;
+        } else if (counts >> j & 1) {
           value = both(value, c.value);
         } else if (c.max != kNoMax) {
           value = both(value, negate(c.value));
@@ -113,8 +117,8 @@ Symbol Compiler::lower_counted(const ArrayPart& part) {
     }
     return out;
   };
-  for (std::size_t i = 0; i < part.prefix.size(); ++i) spec.prefix[i] = cells(part.prefix[i]);
-  spec.item = cells(part.item);
+  for (std::size_t i = 0; i < prefix; ++i) spec.prefix[i] = cells(i, i < part.prefix.size() ? part.prefix[i] : part.item);
+  spec.item = cells(prefix, part.item);
   return builder_.rule(std::make_unique<CountedArrayRule>(std::move(spec), pool_));
 }
 

@@ -41,6 +41,11 @@ bool same(const KeyClass& a, const KeyClass& b) { return a.keys == b.keys && a.v
 bool same(const Need& a, const Need& b) { return a.keys == b.keys && a.value == b.value; }
 bool same(const Dependency& a, const Dependency& b) { return a.key == b.key && a.other == b.other; }
 
+bool same(const Evaluated& a, const Evaluated& b) {
+  return a.all == b.all && std::equal(a.names.begin(), a.names.end(), b.names.begin(), b.names.end()) &&
+         std::equal(a.classes.begin(), a.classes.end(), b.classes.begin(), b.classes.end());
+}
+
 template <class T>
 bool same(List<T> a, List<T> b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const T& x, const T& y) { return same(x, y); });
@@ -120,6 +125,15 @@ const ObjectPart* Compiler::object_part(const KeywordSet& set) {
   }
   std::vector<KeyClass> others = key_classes(schema, patterns, rest);
   if (const Value* names = set[Keyword::kPropertyNames]) restrict_names(others, properties, *names);
+  if (tracks_evaluated_) {
+    std::vector<std::string_view> names;
+    std::vector<const StringPart*> classes;
+    for (const Property& p : properties) {
+      if (p.declared) names.push_back(p.name);
+    }
+    for (const KeyClass& p : patterns) classes.push_back(p.keys);
+    part.evaluated = {additional != nullptr, keep(names), keep(classes)};
+  }
   part.properties = keep(properties);
   part.others = others.size() == 1 && !others[0].keys && others[0].value == kAny ? kAnyOthers : keep(others);
   return finish_object(part);
@@ -246,6 +260,7 @@ const ObjectPart* Compiler::intersect(const ObjectPart* a, const ObjectPart* b) 
   std::vector<Need> needs(a->needs.begin(), a->needs.end());
   needs.insert(needs.end(), b->needs.begin(), b->needs.end());
   part.needs = keep(needs);
+  part.evaluated = united(a->evaluated, b->evaluated);
   return finish_object(part);
 }
 
@@ -304,6 +319,7 @@ const ObjectPart* Compiler::merge(const ObjectPart& a, const ObjectPart& b) {
     differs = i;
   }
   if (!same(a.others, b.others) || !same(a.dependencies, b.dependencies) || !same(a.needs, b.needs)) return nullptr;
+  if (tracks_evaluated_ && !same(a.evaluated, b.evaluated)) return nullptr;
   if (differs == a.properties.size()) return &a;
   ObjectPart part = a;
   std::vector<Property> properties(a.properties.begin(), a.properties.end());

@@ -47,10 +47,12 @@ struct StringPart {
   std::uint64_t min_length = 0, max_length = kNoMax;
 };
 
+// From min to max of the items at index `from` and later have such a value.
 struct Contains {
   NodeId value;
   std::uint64_t min, max;
   const json::Value* at;
+  std::uint64_t from = 0;
 };
 
 struct ArrayPart {
@@ -59,6 +61,9 @@ struct ArrayPart {
   std::uint64_t min_items = 0, max_items = kNoMax;
   const json::Value* unique = nullptr;  // the schema that says so
   List<Contains> contains{};
+  // For unevaluatedItems: items below this index were looked at by a schema, and so were those of such values.
+  std::uint64_t evaluated = 0;
+  List<NodeId> evaluated_if{};
 };
 
 struct Property {
@@ -86,12 +91,20 @@ struct Dependency {
   std::string_view key, other;
 };
 
+// For unevaluatedProperties: the keys whose values some schema has looked at.
+struct Evaluated {
+  bool all = false;
+  List<std::string_view> names{};
+  List<const StringPart*> classes{};
+};
+
 struct ObjectPart {
   List<Property> properties;
   List<KeyClass> others;
   std::uint64_t min_properties = 0, max_properties = kNoMax;
   List<Dependency> dependencies{};
   List<Need> needs{};
+  Evaluated evaluated{};
 };
 
 struct Shape {
