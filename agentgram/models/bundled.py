@@ -201,14 +201,19 @@ def _unpack(weights: Path, into: Path) -> None:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Silences transformers' progress bars and notes: what matters is said by us, in one line."""
+    from transformers import modeling_gguf_pytorch_utils as gguf
     from transformers.utils import logging
 
     bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
+    # The reader of GGUF files has a bar of its own, which no setting reaches.
+    bar = gguf.tqdm
+    gguf.tqdm = lambda items, **_: items
     try:
         yield
     finally:
+        gguf.tqdm = bar
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
