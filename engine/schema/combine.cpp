@@ -21,6 +21,8 @@ ObjectPart any_object() {
   return part;
 }
 
+constexpr std::size_t kFewParts = 8;  // a product above this is rid of what nothing can be in
+
 // The union of two short lists, first a's.
 template <class T>
 std::vector<T> joined(List<T> a, List<T> b, bool (*same)(const T&, const T&)) {
@@ -57,7 +59,8 @@ List<const Part*> Compiler::product(List<const Part*> a, List<const Part*> b) {
   std::vector<const Part*> out;
   for (const Part* x : a) {
     for (const Part* y : b) {
-      if (const Part* p = intersect(x, y)) out.push_back(p);
+      const Part* p = intersect(x, y);
+      if (p && !(a.size() * b.size() > kFewParts && hopeless(*p))) out.push_back(p);
       if (out.size() > kMaxParts) {
         fail(*here_, "", "its alternatives combine to more than " + std::to_string(kMaxParts) + " cases",
              "Split the schema, or tell the alternatives apart by one property.");
@@ -180,6 +183,7 @@ const NumberPart* Compiler::intersect(const NumberPart* a, const NumberPart* b) 
       if (contains(*b, v)) values.push_back(v);
     }
     if (values.empty()) return nullptr;
+    if (values.size() == a->values.size() && (a->integer || !b->integer)) return a;
     NumberPart part;
     part.finite = true;
     part.integer = a->integer || b->integer;

@@ -52,10 +52,23 @@ class Compiler {
  private:
   struct Node {
     enum Kind : std::uint8_t { kConstant, kAt, kAnd, kOr, kNot } kind;  // kConstant: the value `at`, as an enum has it
-    bool open = false;
     const Value* at = nullptr;
     List<NodeId> ids{};
     const Shape* shape = nullptr;
+    bool open = false;
+    enum Listed : std::uint8_t { kUnknown, kYes, kNo } listed = kUnknown;  // see Compiler::listed()
+  };
+  // While the keywords of a schema are read.
+  struct Inside {
+    Compiler& compiler;
+    const Value* outer;
+    Inside(Compiler& c, const Value& schema) : compiler(c), outer(std::exchange(c.here_, &schema)) { ++c.depth_; }
+    ~Inside() {
+      compiler.here_ = outer;
+      --compiler.depth_;
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
   };
   struct Circular {};  // thrown while probing, when the answer depends on itself
   struct Conflict {
@@ -78,6 +91,8 @@ class Compiler {
   NodeId combine(Node::Kind kind, std::vector<NodeId> ids);
   NodeId add(Node node);
   NodeId intern(Node::Kind kind, List<NodeId> ids);
+  bool listed(NodeId id);
+  bool simplify_listed(std::vector<NodeId>& ids);
   const Shape* shape(NodeId id);
   const Shape* compute(const Node& node);
 
@@ -91,7 +106,7 @@ class Compiler {
   const StringPart* string_part(const KeywordSet& set);
   const ArrayPart* array_part(const KeywordSet& set);
   const Shape* combined_shape(const KeywordSet& set);
-  const Shape* applied(const KeywordSet& set, Keyword keyword, const Value& value);
+  const Shape* applied(const KeywordSet& set, Keyword keyword, const Value& value, const Shape* so_far);
   const Value& referenced(const Value& schema, Keyword keyword, const Value& value);
   const Shape* dependents(const Value& value, std::string_view word);
   const Shape* shape_with_key(std::string_view key, NodeId value, bool required);
@@ -124,6 +139,7 @@ class Compiler {
   const ObjectPart* finish_object(ObjectPart part);
   List<const ObjectPart*> merged(std::vector<const ObjectPart*> parts);
   const ObjectPart* merge(const ObjectPart& a, const ObjectPart& b);
+  bool contained(const ObjectPart& a, const ObjectPart& b);
 
   // ---- combining (combine.cpp)
   const Shape* intersect(const Shape* a, const Shape* b);
@@ -146,13 +162,23 @@ class Compiler {
   bool surely_empty(const StringPart& part);
   bool surely_empty(const ArrayPart& part, int depth);
   bool surely_empty(const ObjectPart& part, int depth);
+  template <class Part>
+  bool hopeless(const Part& part);  // surely_empty, for what is tried often: not deep
   bool surely_disjoint(const Shape& a, const Shape& b);
   bool told_apart(const std::vector<const Shape*>& branches);
   bool discriminated(const std::vector<const Shape*>& branches);
   bool discriminates(const std::vector<const Shape*>& branches, std::string_view name);
 
-  // ---- not (complement.cpp)
+  // ---- not (complement.cpp, subtract.cpp)
   const Shape* complement(const Shape* shape);
+  const Shape* subtract(const Shape* a, const Shape* b);
+  template <class Part>
+  List<const Part*> subtract(List<const Part*> from, List<const Part*> what);
+  // A part as a conjunction of parts with one constraint each.
+  std::vector<const NumberPart*> atoms(const NumberPart& part);
+  std::vector<const StringPart*> atoms(const StringPart& part);
+  std::vector<const ArrayPart*> atoms(const ArrayPart& part);
+  std::vector<const ObjectPart*> atoms(const ObjectPart& part);
   List<const NumberPart*> complement(const NumberPart& part);
   List<const StringPart*> complement(const StringPart& part);
   List<const ArrayPart*> complement(const ArrayPart& part);

@@ -61,6 +61,20 @@ bool Compiler::surely_empty(const ObjectPart& part, int depth) {
   });
 }
 
+template <class Part>
+bool Compiler::hopeless(const Part& part) {
+  constexpr int kShallow = 2;
+  if constexpr (requires { surely_empty(part, kShallow); }) {
+    return surely_empty(part, kShallow);
+  } else {
+    return surely_empty(part);
+  }
+}
+template bool Compiler::hopeless(const NumberPart&);
+template bool Compiler::hopeless(const StringPart&);
+template bool Compiler::hopeless(const ArrayPart&);
+template bool Compiler::hopeless(const ObjectPart&);
+
 bool Compiler::surely_disjoint(const Shape& a, const Shape& b) {
   if (a.scalars & b.scalars) return false;
   auto apart = [&](auto list_a, auto list_b, auto empty) {

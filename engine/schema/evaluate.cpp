@@ -93,12 +93,11 @@ void Compiler::read_keywords(const Value& schema, KeywordSet& set) {
 }
 
 const Shape* Compiler::schema_shape(const Value& schema) {
-  const Value* outer = here_;
-  if (++depth_ > kMaxInPlace) {
+  const Inside inside(*this, schema);
+  if (depth_ > kMaxInPlace) {
     fail(schema, "", "schemas are applied in place more than " + std::to_string(kMaxInPlace) + " levels deep",
          "Flatten allOf, anyOf and $ref.");
   }
-  here_ = &schema;
   KeywordSet set;
   read_keywords(schema, set);
   const Shape* out = any_;
@@ -107,8 +106,6 @@ const Shape* Compiler::schema_shape(const Value& schema) {
   } else if (set.present & kPlainWords) {
     out = plain_shape(set);
   }
-  here_ = outer;
-  --depth_;
   return out;
 }
 
@@ -125,16 +122,18 @@ const Shape* Compiler::combined_shape(const KeywordSet& set) {
       plain_done = true;
       out = intersect(out, plain_shape(set));
     } else if (bit & kAppliedWords) {
-      out = intersect(out, applied(set, k, m.value));
+      if (k != Keyword::kNot) out = intersect(out, applied(set, k, m.value, out));
     }
   }
+  if (const Value* v = set[Keyword::kNot]) out = applied(set, Keyword::kNot, *v, out);
   if (const Value* v = set[Keyword::kUnevaluatedItems]) out = unevaluated_items(out, at(*v));
   if (const Value* v = set[Keyword::kUnevaluatedProperties]) out = unevaluated_properties(out, at(*v));
   if (out->empty() && conflicts_.empty()) conflict("", "its keywords contradict each other");
   return out;
 }
 
-const Shape* Compiler::applied(const KeywordSet& set, Keyword keyword, const Value& value) {
+// What a keyword with schemas in it allows; of `so_far`, for `not`, which is small only where there is something to rule out.
+const Shape* Compiler::applied(const KeywordSet& set, Keyword keyword, const Value& value, const Shape* so_far) {
   const Value& schema = *set.schema;
   switch (keyword) {
     case Keyword::kEnum:
@@ -159,7 +158,7 @@ const Shape* Compiler::applied(const KeywordSet& set, Keyword keyword, const Val
       return one_of(schema_list(set, "oneOf", value));
     case Keyword::kNot:
       if (at(value) == kAny) conflict("not", "everything is ruled out");
-      return shape(negate(at(value)));
+      return so_far == any_ ? shape(negate(at(value))) : subtract(so_far, shape(at(value)));
     case Keyword::kIf: {
       const Value *then = set[Keyword::kThen], *otherwise = set[Keyword::kElse];
       if (!then && !otherwise && !tracks_evaluated_) return any_;
@@ -238,7 +237,7 @@ const Shape* Compiler::one_of(std::span<const Value> branches) {
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const Shape* rest = shapes[i];
     for (std::size_t j = 0; j < shapes.size() && !rest->empty(); ++j) {
-      if (j != i && !surely_disjoint(*rest, *shapes[j])) rest = intersect(rest, complement(shapes[j]));
+      if (j != i) rest = subtract(rest, shapes[j]);
     }
     alone.push_back(rest);
   }

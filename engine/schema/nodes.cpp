@@ -22,7 +22,7 @@ NodeId Compiler::at(const Value& schema) {
     case json::Type::kFalse:
       return schema.node = kNever;
     case json::Type::kObject:
-      return schema.node = schema.size == 0 ? kAny : add({Node::kAt, false, &schema});
+      return schema.node = schema.size == 0 ? kAny : add({Node::kAt, &schema});
     default:
       fail(schema, "", "a schema must be an object or a boolean, not " + json::excerpt(schema),
            "Put {} where anything goes.");
@@ -31,7 +31,7 @@ NodeId Compiler::at(const Value& schema) {
 
 NodeId Compiler::constant(const Value& value) {
   if (value.constant) return value.constant;
-  return value.constant = add({Node::kConstant, false, &value});
+  return value.constant = add({Node::kConstant, &value});
 }
 
 NodeId Compiler::intern(Node::Kind kind, List<NodeId> ids) {
@@ -48,6 +48,52 @@ NodeId Compiler::intern(Node::Kind kind, List<NodeId> ids) {
   NodeId id = add(node);
   bucket.push_back(id);
   return id;
+}
+
+// Whether the schema lists its values (enum, const), so that its shape is known at once and small.
+bool Compiler::listed(NodeId id) {
+  Node& n = nodes_[id];
+  if (n.listed != Node::kUnknown) return n.listed == Node::kYes;
+  bool yes = false;
+  if (n.kind == Node::kConstant) {
+    yes = !n.at->is(json::Type::kArray) && !n.at->is(json::Type::kObject);
+  } else if (n.kind == Node::kAt) {
+    for (const json::Member& m : n.at->members()) {
+      Keyword k = keyword_of(m.key);
+      if (k == Keyword::kEnum || k == Keyword::kConst) yes = true;
+      bool harmless = k == Keyword::kEnum || k == Keyword::kConst || k == Keyword::kType || k == Keyword::kAnnotation ||
+                      k == Keyword::kUnknown;
+      if (!harmless) {
+        yes = false;
+        break;
+      }
+    }
+  } else if (n.kind == Node::kOr) {
+    yes = std::all_of(n.ids.begin(), n.ids.end(), [&](NodeId i) { return listed(i); });
+  }
+  n.listed = yes ? Node::kYes : Node::kNo;
+  return yes;
+}
+
+// Works out what a list of values and the other lists in a conjunction have in common. False: nothing.
+bool Compiler::simplify_listed(std::vector<NodeId>& ids) {
+  auto opposite = [&](NodeId id) { return nodes_[id].kind == Node::kNot && listed(nodes_[id].ids[0]); };
+  auto first = std::find_if(ids.begin(), ids.end(), [&](NodeId id) { return listed(id); });
+  if (first == ids.end() || ids.size() < 2) return true;
+  NodeId keeper = *first;
+  const Shape* all = shape(keeper);
+  const Shape* common = all;
+  for (NodeId id : ids) {
+    if (id != keeper && listed(id)) common = intersect(common, shape(id));
+    if (opposite(id)) common = subtract(common, shape(nodes_[id].ids[0]));
+  }
+  if (common->empty()) return false;
+  auto same = [](auto a, auto b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); };
+  if (common->scalars == all->scalars && same(common->numbers, all->numbers) && same(common->strings, all->strings) &&
+      same(common->arrays, all->arrays) && same(common->objects, all->objects)) {
+    std::erase_if(ids, [&](NodeId id) { return id != keeper && (listed(id) || opposite(id)); });
+  }
+  return true;
 }
 
 // Order is kept: it decides the order in which the merged properties are written.
@@ -67,6 +113,7 @@ NodeId Compiler::combine(Node::Kind kind, std::vector<NodeId> ids) {
       return absorbing;
     }
   }
+  if (kind == Node::kAnd && !simplify_listed(flat)) return kNever;
   if (flat.empty()) return neutral;
   return flat.size() == 1 ? flat[0] : intern(kind, flat);
 }
@@ -121,7 +168,12 @@ const Shape* Compiler::compute(const Node& node) {
   if (node.kind == Node::kNot) return complement(shape(node.ids[0]));
   if (node.kind == Node::kAnd) {
     const Shape* out = any_;
-    for (NodeId id : node.ids) out = intersect(out, shape(id));
+    for (NodeId id : node.ids) {
+      if (nodes_[id].kind != Node::kNot) out = intersect(out, shape(id));
+    }
+    for (NodeId id : node.ids) {
+      if (nodes_[id].kind == Node::kNot) out = out == any_ ? shape(id) : subtract(out, shape(nodes_[id].ids[0]));
+    }
     return out;
   }
   std::vector<const Shape*> shapes;

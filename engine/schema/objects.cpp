@@ -304,6 +304,26 @@ const ObjectPart* Compiler::finish_object(ObjectPart part) {
   return arena_.make<ObjectPart>(part);
 }
 
+// Whether a demands all that b does, as far as their words show.
+bool Compiler::contained(const ObjectPart& a, const ObjectPart& b) {
+  if (tracks_evaluated_ || a.min_properties < b.min_properties || a.max_properties > b.max_properties) return false;
+  bool open = b.others.size() == 1 && b.others[0].value == kAny;
+  if (!open && !same(a.others, b.others)) return false;
+  if (!b.needs.empty() && !same(a.needs, b.needs)) return false;
+  if (!b.dependencies.empty() && !same(a.dependencies, b.dependencies)) return false;
+  std::size_t found = 0;
+  for (const Property& q : b.properties) {
+    auto p = std::find_if(a.properties.begin(), a.properties.end(), [&](const Property& x) { return x.name == q.name; });
+    if (p == a.properties.end()) {
+      if (q.required || q.value != kAny || !open) return false;
+      continue;
+    }
+    ++found;
+    if ((q.required && !p->required) || (q.value != kAny && q.value != p->value)) return false;
+  }
+  return open || found == a.properties.size();
+}
+
 // Two objects that differ in one property are one object whose property may be either: what keeps allOf of anyOf small.
 const ObjectPart* Compiler::merge(const ObjectPart& a, const ObjectPart& b) {
   if (a.properties.size() != b.properties.size() || a.min_properties != b.min_properties ||
@@ -330,13 +350,15 @@ const ObjectPart* Compiler::merge(const ObjectPart& a, const ObjectPart& b) {
 }
 
 List<const ObjectPart*> Compiler::merged(std::vector<const ObjectPart*> parts) {
-  constexpr std::size_t kFew = 64;  // the search is quadratic
+  constexpr std::size_t kFew = 128;  // the search is quadratic
   bool changed = parts.size() <= kFew;
   while (changed) {
     changed = false;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       for (std::size_t j = i + 1; j < parts.size();) {
-        const ObjectPart* m = merge(*parts[i], *parts[j]);
+        const ObjectPart* m = contained(*parts[j], *parts[i])   ? parts[i]
+                              : contained(*parts[i], *parts[j]) ? parts[j]
+                                                                : merge(*parts[i], *parts[j]);
         if (m) parts[i] = m, parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(j)), changed = true;
         else ++j;
       }
