@@ -1,6 +1,7 @@
 #include "regular/strings.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "regular/explored.h"
 #include "regular/formats.h"
@@ -199,6 +200,35 @@ std::optional<std::vector<std::string>> finite_values(const StringLanguage& s, s
     level = std::move(next);
   }
   return out;
+}
+
+std::optional<bool> is_empty(const StringLanguage& s) {
+  using namespace regular;
+  constexpr std::size_t kFewStates = 2'000;
+  constexpr std::uint64_t kFewSteps = 2'000'000;
+  if (s.min_length > s.max_length) return true;
+  RegexStore store;
+  std::uint64_t max = s.max_length;
+  std::vector<Id> parts{language(store, s, &max)};
+  if (s.min_length > max) return true;
+  if (s.min_length > 0 || max != kNoMax) parts.push_back(store.length(s.min_length, max));
+  const Id root = store.both(std::move(parts));
+  if (root == RegexStore::kEmpty) return true;
+  store.allow(kFewSteps);
+  DerivativeAutomaton automaton(std::move(store), root);
+  std::vector<CpAutomaton::State> found{automaton.start()};
+  std::unordered_set<CpAutomaton::State> seen(found.begin(), found.end());
+  try {
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (automaton.accepting(found[i])) return false;
+      if (found.size() > kFewStates) return std::nullopt;
+      for (const CpAutomaton::Piece& piece : automaton.row(found[i]))
+        if (seen.insert(piece.to).second) found.push_back(piece.to);
+    }
+  } catch (const GrammarError&) {  // out of steps
+    return std::nullopt;
+  }
+  return true;
 }
 
 }  // namespace ag

@@ -102,6 +102,8 @@ class TerminalPool {
 
 // Whether decoded `value` is in the language (used for const/enum filtering and by tests).
 bool contains(const StringLanguage&, std::string_view value_utf8);
+// Whether a language has no string, when that shows within a small search; nothing otherwise.
+std::optional<bool> is_empty(const StringLanguage&);
 bool contains(const NumberLanguage&, std::string_view decimal_text);
 
 // All strings of a language, sorted by length and then by code points, when there are at most `limit`; nothing

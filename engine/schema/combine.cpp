@@ -21,7 +21,9 @@ ObjectPart any_object() {
   return part;
 }
 
-constexpr std::size_t kFewParts = 8;  // a product above this is rid of what nothing can be in
+// A product above this is rid of what nothing can be in. For strings that is an intersection of automata each time.
+template <class Part>
+constexpr std::size_t kFewParts = std::is_same_v<Part, StringPart> ? 256 : 8;
 
 // The union of two short lists, first a's.
 template <class T>
@@ -60,7 +62,7 @@ List<const Part*> Compiler::product(List<const Part*> a, List<const Part*> b) {
   for (const Part* x : a) {
     for (const Part* y : b) {
       const Part* p = intersect(x, y);
-      if (p && !(a.size() * b.size() > kFewParts && hopeless(*p))) out.push_back(p);
+      if (p && !(a.size() * b.size() > kFewParts<Part> && hopeless(*p))) out.push_back(p);
       if (out.size() > kMaxParts) {
         fail(*here_, "", "its alternatives combine to more than " + std::to_string(kMaxParts) + " cases",
              "Split the schema, or tell the alternatives apart by one property.");
@@ -213,16 +215,12 @@ bool Compiler::contains(const StringPart& part, std::string_view text) {
   std::size_t length = characters(text);
   if (length < part.min_length || length > part.max_length) return false;
   if (std::find(part.excluded.begin(), part.excluded.end(), text) != part.excluded.end()) return false;
-  if (part.patterns.empty() && part.not_patterns.empty() && part.formats.empty() && part.not_formats.empty()) return true;
-  StringPart rest = part;
-  rest.excluded = {};
-  rest.min_length = 0;
-  rest.max_length = kNoMax;
-  try {
-    return ag::contains(language(rest), text);
-  } catch (const GrammarError& e) {
-    blame_pattern(e, part);
-  }
+  auto found = [&](const Pattern& p) { return matches(p, text); };
+  auto of_format = [&](std::string_view format) { return has_format(format, text); };
+  return std::all_of(part.patterns.begin(), part.patterns.end(), found) &&
+         std::none_of(part.not_patterns.begin(), part.not_patterns.end(), found) &&
+         std::all_of(part.formats.begin(), part.formats.end(), of_format) &&
+         std::none_of(part.not_formats.begin(), part.not_formats.end(), of_format);
 }
 
 const StringPart* Compiler::finish_string(StringPart part) {

@@ -4,10 +4,12 @@
 //                                                    combine.cpp, complement.cpp: and, or, not of shapes
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -128,6 +130,8 @@ class Compiler {
   // ---- patterns (patterns.cpp)
   void add_pattern(const Value& at, std::string_view text, std::vector<Pattern>& patterns, std::vector<Pattern>& not_patterns);
   bool surely_disjoint(const StringPart& a, const StringPart& b);
+  bool matches(const Pattern& pattern, std::string_view text);
+  bool has_format(std::string_view format, std::string_view text);
 
   // ---- objects (objects.cpp)
   const ObjectPart* object_part(const KeywordSet& set);
@@ -250,6 +254,7 @@ class Compiler {
   std::uint32_t probing_ = 0;    // inside surely_empty()
   std::uint32_t depth_ = 0;      // of schemas applied in place
   std::uint32_t nesting_ = 0;    // of lower()
+  std::map<std::tuple<const char*, std::size_t, const char*, std::size_t>, bool> matched_;  // by address: all live on
   std::vector<const Shape*> later_;
   std::vector<Conflict> conflicts_;
   std::vector<Note> notes_;

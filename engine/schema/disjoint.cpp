@@ -43,7 +43,12 @@ bool Compiler::surely_empty(const StringPart& part) {
   if (part.finite) return part.values.empty();
   std::size_t constraints = part.patterns.size() + part.not_patterns.size() + part.formats.size() +
                             part.not_formats.size() + part.excluded.size() + (part.max_length != kNoMax);
-  return constraints > 1 && !string_terminal(part);
+  if (constraints < 2) return false;
+  try {
+    return is_empty(language(part)).value_or(false);
+  } catch (const GrammarError&) {  // what is wrong with a pattern is said where the pattern is used
+    return false;
+  }
 }
 
 bool Compiler::surely_empty(const ArrayPart& part, int depth) {

@@ -96,6 +96,33 @@ void Compiler::add_pattern(const Value& at, std::string_view text, std::vector<P
   }
 }
 
+// The same few keys meet the same few patterns again and again while objects are combined.
+bool Compiler::matches(const Pattern& pattern, std::string_view text) {
+  auto [it, fresh] = matched_.try_emplace({pattern.text.data(), pattern.text.size(), text.data(), text.size()}, false);
+  if (fresh) {
+    StringLanguage language;
+    language.patterns.emplace_back(pattern.text);
+    try {
+      it->second = ag::contains(language, text);
+    } catch (const GrammarError& e) {
+      StringPart part;
+      part.patterns = {&pattern, 1};
+      blame_pattern(e, part);
+    }
+  }
+  return it->second;
+}
+
+bool Compiler::has_format(std::string_view format, std::string_view text) {
+  auto [it, fresh] = matched_.try_emplace({format.data(), format.size(), text.data(), text.size()}, false);
+  if (fresh) {
+    StringLanguage language;
+    language.formats.emplace_back(format);
+    it->second = ag::contains(language, text);
+  }
+  return it->second;
+}
+
 bool Compiler::surely_disjoint(const StringPart& a, const StringPart& b) {
   for (const Pattern& p : a.patterns) {
     std::optional<Literal> x = literal_start(p.text);
