@@ -136,7 +136,7 @@ VOCABULARIES = {"bytes": Vocabulary.byte_level, "split": split_vocabulary}
 def request(*, denied: bool, on_denied: OnDenied = "tell", seed: int | None = None) -> ModelRequest:
     declared = Request(messages=[user("Wipe it all.")], tools=EVERY)
     permitted = Request(messages=declared.messages, tools=ALLOWED) if denied else declared
-    settings = ModelSettings(max_tokens=400, seed=seed)
+    settings = ModelSettings(max_tokens=800, seed=seed)
     return ModelRequest(
         declared=declared, permitted=permitted, settings=settings, on_denied=on_denied, rule_for=lambda n: f"deny {n}"
     )

@@ -184,13 +184,23 @@ class TargetBackend(NoiseBackend):
     """Scores that favour every token by which the reply goes on towards a target."""
 
     def __init__(
-        self, vocabulary: Vocabulary, speller: Speller, random: np.random.Generator, targets: Sequence[bytes]
+        self,
+        vocabulary: Vocabulary,
+        speller: Speller,
+        random: np.random.Generator,
+        targets: Sequence[bytes],
+        masked: set[bytes],
     ) -> None:
+        """Args:
+        targets: The wishes, the first of them first.
+        masked: Wishes that the masks are known to cut off; what is learned is added.
+        """
         super().__init__(vocabulary, speller, random)
         self.targets = targets
         self._from = 0
         self._leader: bytes | None = None
-        self._masked: set[bytes] = set()
+        self._masked = masked
+        self._cut = masked - {targets[0]}
 
     def wish(self, scores: NDArray[np.float32]) -> None:
         """The first target that can be met before the others; the end where one is complete; else all over again."""
@@ -198,6 +208,7 @@ class TargetBackend(NoiseBackend):
         done = written[self._from :]
         if self._from == 0 and self._leader is not None and not self._leader.startswith(done):
             self._masked.add(self._leader)  # its tokens had the highest scores, and another was taken
+            self._cut.add(self._leader)
         alive = self._alive(done)
         if not alive:
             self._from, done = len(written), b""
@@ -209,23 +220,25 @@ class TargetBackend(NoiseBackend):
         self._leader = alive[0] if alive else None
         for rank, target in enumerate(alive):
             if target == done:
-                scores[self._ends] += 1000
+                scores[self._ends] += 2000
             for token in self.speller.next(target, len(done)):
                 # A marker that is one token is read as a marker only then: its bytes would be text.
-                scores[token] += (500 if rank == 0 else 100) + (50 if token in self.speller.special else 0)
+                # Several targets may go on with one token: the first of them speaks for it.
+                wish = max(1000 - 10 * rank, 100) + (5 if token in self.speller.special else 0)
+                scores[token] = max(scores[token], wish + self.random.random())
 
     def _alive(self, done: bytes) -> list[bytes]:
         """The targets that begin with ``done``, those last that the masks have cut off before."""
         alive = [t for t in self.targets if t.startswith(done)]
-        return [t for t in alive if t not in self._masked] or alive
+        return [t for t in alive if t not in self._cut] or alive
 
 
 class AdversarialModel(GrammarModel):
     """Wants one of its targets in every turn, and tries any way of spelling it that the masks leave open.
 
     Turn by turn it takes the next target, in the order given, and gives its highest scores to the tokens that go on
-    with it, split at random; where these are masked, to those of the other targets; and begins anew where no target
-    can be met any more. Each turn is one attempt.
+    with it, split at random; where these are masked, to those of the other targets, last to those that were masked in
+    earlier turns; and begins anew where no target can be met any more. Each turn is one attempt.
     """
 
     def __init__(
@@ -249,6 +262,7 @@ class AdversarialModel(GrammarModel):
             raise DefinitionError("an AdversarialModel needs at least one target: give the text that it should want.")
         super().__init__(seed, format=format, vocabulary=vocabulary)
         self.targets = tuple(t.encode() if isinstance(t, str) else t for t in targets)
+        self._masked: set[bytes] = set()
 
     @property
     def name(self) -> str:
@@ -262,4 +276,5 @@ class AdversarialModel(GrammarModel):
 
     def _backend(self, request: ModelRequest, random: np.random.Generator) -> NoiseBackend:  # noqa: ARG002
         first = len(self.outputs) % len(self.targets)
-        return TargetBackend(self.vocabulary, self._speller, random, [*self.targets[first:], *self.targets[:first]])
+        targets = [*self.targets[first:], *self.targets[:first]]
+        return TargetBackend(self.vocabulary, self._speller, random, targets, self._masked)
