@@ -55,7 +55,7 @@ void Compiler::unsupported(const Value& at, std::string_view keyword, std::strin
 }
 
 void Compiler::note(Note::Kind kind, const Value& at, std::string_view keyword, std::string_view why) {
-  if (coverage_) notes_.push_back({kind, &at, std::string(keyword), std::string(why)});
+  if (coverage_) notes_.push_back({kind, &at, keyword, std::string(why)});
 }
 
 void Compiler::conflict(const char* keyword, const char* why) {
@@ -107,25 +107,24 @@ void Compiler::explain_empty(NodeId root, std::string_view built) {
 }
 
 void Compiler::write_coverage() {
-  std::unordered_map<const Value*, std::string> pointers;
-  for (const Note& n : notes_) pointers.emplace(n.at, std::string());
-  json::for_each_value(*root_, [&](const Value& v, const std::string& pointer) {
-    if (auto it = pointers.find(&v); it != pointers.end()) it->second = pointer;
-  });
   std::vector<Coverage::Row>* lists[] = {&coverage_->enforced, &coverage_->narrowed, &coverage_->relaxed,
                                          &coverage_->warnings};
-  for (Note& n : notes_) {
-    std::string pointer = pointers[n.at];
-    if (!n.keyword.empty()) pointer.append("/").append(json::escape_token(n.keyword));
-    auto same = [&](const Coverage::Row& r) { return r.pointer == pointer && r.why == n.why; };
-    std::vector<Coverage::Row>& rows = *lists[n.kind];
-    if (std::none_of(rows.begin(), rows.end(), same)) rows.push_back({std::move(pointer), n.keyword, std::move(n.why)});
-  }
+  std::unordered_map<const Value*, std::vector<const Note*>> by_place;
+  for (const Note& n : notes_) by_place[n.at].push_back(&n);
+  std::unordered_set<std::string> known, not_enforced;
+  json::for_each_value(*root_, [&](const Value& v, const std::string& pointer) {
+    auto it = by_place.find(&v);
+    if (it == by_place.end()) return;
+    for (const Note* n : it->second) {
+      std::string place = pointer;
+      if (!n->keyword.empty()) place.append("/").append(json::escape_token(n->keyword));
+      if (!known.insert(std::string(1, static_cast<char>(n->kind)).append(place).append("\n").append(n->why)).second) continue;
+      if (n->kind == Note::kRelaxed || n->kind == Note::kWarning) not_enforced.insert(place);
+      lists[n->kind]->push_back({std::move(place), std::string(n->keyword), n->why});
+    }
+  });
   // What only describes, or was loosened, is not enforced.
-  std::unordered_set<std::string> not_enforced;
-  for (auto* list : {&coverage_->relaxed, &coverage_->warnings}) {
-    for (const Coverage::Row& r : *list) not_enforced.insert(r.pointer);
-  }
+  if (not_enforced.empty()) return;
   std::erase_if(coverage_->enforced, [&](const Coverage::Row& r) { return not_enforced.contains(r.pointer); });
 }
 

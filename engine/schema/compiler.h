@@ -81,7 +81,8 @@ class Compiler {
   struct Note {
     enum Kind : std::uint8_t { kEnforced, kNarrowed, kRelaxed, kWarning } kind;
     const Value* at;
-    std::string keyword, why;
+    std::string_view keyword;
+    std::string why;
   };
 
   // ---- nodes (nodes.cpp)
