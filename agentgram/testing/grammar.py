@@ -189,18 +189,18 @@ class TargetBackend(NoiseBackend):
         speller: Speller,
         random: np.random.Generator,
         targets: Sequence[bytes],
-        masked: set[bytes],
+        masked: set[bytes] | None = None,
     ) -> None:
         """Args:
         targets: The wishes, the first of them first.
-        masked: Wishes that the masks are known to cut off; what is learned is added.
+        masked: Wishes that the masks are known to cut off; what is learned is added. None: nothing is known.
         """
         super().__init__(vocabulary, speller, random)
         self.targets = targets
         self._from = 0
         self._leader: bytes | None = None
-        self._masked = masked
-        self._cut = masked - {targets[0]}
+        self._masked = set() if masked is None else masked
+        self._cut = self._masked - {targets[0]}
 
     def wish(self, scores: NDArray[np.float32]) -> None:
         """The first target that can be met before the others; the end where one is complete; else all over again."""
