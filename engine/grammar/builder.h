@@ -35,11 +35,14 @@ struct ObjectSpec {
   struct Other {  // keys that are no member's, by class; the first class that contains the key decides
     StringLanguage keys;
     Symbol value;
+    // Values that meet needs: a set of needs (bit i: need i), and the value. All of them are values as well.
+    std::vector<std::pair<std::uint32_t, Symbol>> meeting{};
   };
   std::vector<Member> members;
   std::vector<Other> others;
   std::uint64_t min_properties = 0;
   std::uint64_t max_properties = kNoMax;
+  std::uint32_t needs = 0;  // how many needs there are, each to be met by the value of some key that is no member's; at most 4
   // member index -> member indices that must be present too
   std::vector<std::pair<std::uint32_t, std::vector<std::uint32_t>>> dependent_required;
   bool any_order = false;

@@ -195,6 +195,17 @@ void ObjectRule::settle() {
     other_usable_[j] = is_productive(spec_.others[j].value);
     any_other_ = any_other_ || other_usable_[j];
   }
+  keys_for_.assign(std::size_t{1} << spec_.needs, kNever);
+  keys_for_[0] = 0;
+  for (std::uint32_t needs = 1; needs < keys_for_.size(); ++needs) {
+    for (const auto& other : spec_.others) {
+      for (const auto& [meets, symbol] : other.meeting) {
+        if ((meets & needs) && is_productive(symbol)) {
+          keys_for_[needs] = std::min(keys_for_[needs], keys_for_[needs & ~meets] + 1);
+        }
+      }
+    }
+  }
   next_required_.assign(m + 1, static_cast<std::uint32_t>(m));
   required_from_.assign(m + 1, 0);
   usable_from_.assign(m + 1, 0);
@@ -239,7 +250,7 @@ bool ObjectRule::member_allowed(const Payload& p, const Word& w, std::uint32_t k
   const bool counted = spec_.max_properties != kNoMax;
   if (!tracked()) {
     return k >= w.next && k <= next_required_[w.next] &&
-           (!counted || w.count + 1 + required_from_[k + 1] <= spec_.max_properties) &&
+           (!counted || w.count + 1 + required_from_[k + 1] + keys_to_come(w) <= spec_.max_properties) &&
            (any_other_ || w.count + 1 + usable_from_[k + 1] >= spec_.min_properties);
   }
   if (seen(p, k)) return false;
@@ -254,7 +265,7 @@ bool ObjectRule::member_allowed(const Payload& p, const Word& w, std::uint32_t k
     }
   }
   if (counted) {
-    std::uint32_t more = missing(p, w) - (needed(p, k) ? 1 : 0);
+    std::uint32_t more = missing(p, w) - (needed(p, k) ? 1 : 0) + keys_to_come(w);
     if (!closure_.empty()) {
       for (std::uint32_t d : closure_[k]) more += d != k && !seen(p, d) && !needed(p, d);
     }
@@ -267,11 +278,11 @@ bool ObjectRule::others_allowed(const Payload& p, const Word& w) const {
   if (!any_other_) return false;
   std::uint32_t left = missing(p, w);
   if (!spec_.any_order && left) return false;
-  return spec_.max_properties == kNoMax || w.count + 1 + left <= spec_.max_properties;
+  return spec_.max_properties == kNoMax || w.count + left + std::max(keys_to_come(w), 1u) <= spec_.max_properties;
 }
 
 bool ObjectRule::may_close(const Payload& p, const Word& w) const {
-  return w.count >= spec_.min_properties && missing(p, w) == 0;
+  return w.count >= spec_.min_properties && unmet(w.met) == 0 && missing(p, w) == 0;
 }
 
 bool ObjectRule::any_next(const Payload& p, const Word& w) const {
@@ -286,6 +297,22 @@ bool ObjectRule::any_next(const Payload& p, const Word& w) const {
 Symbol ObjectRule::value(std::uint32_t pending) const {
   return pending < spec_.members.size() ? spec_.members[pending].value
                                         : spec_.others[pending - spec_.members.size()].value;
+}
+
+std::vector<ObjectRule::Way> ObjectRule::ways(const Payload& p, const Word& w) const {
+  std::vector<Way> out;
+  auto add = [&](Symbol value, std::uint32_t met) {
+    Word after = w;
+    after.met = met;
+    bool room = spec_.max_properties == kNoMax || w.count + missing(p, after) + keys_to_come(after) <= spec_.max_properties;
+    if (is_productive(value) && room) out.push_back({value, met});
+  };
+  add(value(w.pending), w.met);
+  if (w.pending < spec_.members.size()) return out;
+  for (const auto& [meets, symbol] : spec_.others[w.pending - spec_.members.size()].meeting) {
+    if (meets & unmet(w.met)) add(symbol, w.met | meets);
+  }
+  return out;
 }
 
 void ObjectRule::expand(std::uint32_t state, const Payload& payload, Edges& out) const {
@@ -305,7 +332,17 @@ void ObjectRule::expand(std::uint32_t state, const Payload& payload, Edges& out)
       add_edge(out, {colon_.get()}, kValue, payload);
       break;
     case kValue:
-      add_edge(out, value(w.pending), kAfter, {Word{w.next | std::uint64_t{w.count} << 20}.pack(), payload.blob});
+      if (spec_.needs == 0) {
+        w.pending = 0;
+        add_edge(out, value(Word(payload.word).pending), kAfter, {w.pack(), payload.blob});
+        break;
+      }
+      for (const Way& way : ways(payload, w)) {
+        Word after = w;
+        after.pending = 0;
+        after.met = way.met;
+        add_edge(out, way.value, kAfter, {after.pack(), payload.blob});
+      }
       break;
     case kAfter:
       if (may_close(payload, w)) add_edge(out, {close_.get()}, kEnd, {});
@@ -355,6 +392,7 @@ bool ObjectRule::on_label(std::uint32_t to, const Payload& payload, std::uint32_
   *state = kColon;
   out->word = w.pack();
   out->blob = nullptr;
+  const bool met_later = spec_.needs && pending >= m;
   const std::uint32_t words = tracked() ? (m + 63) / 64 : 0;
   if (keys || words) {
     std::uint64_t* bits = words ? arena.array<std::uint64_t>(words) : nullptr;
@@ -362,7 +400,7 @@ bool ObjectRule::on_label(std::uint32_t to, const Payload& payload, std::uint32_
     if (words && pending < m) bits[pending / 64] |= std::uint64_t{1} << (pending % 64);
     out->blob = arena.make<Blob>(keys, words, false, bits);
   }
-  return true;
+  return !met_later || !ways(*out, w).empty();
 }
 
 bool ObjectRule::key_is_new(const Payload& payload, const KeyByte* key, std::string_view rest) const {
@@ -400,141 +438,6 @@ bool ObjectRule::taken_keys(const Payload& payload, const KeyByte* key, std::vec
 
 bool ObjectRule::is_new(const SeenKey* keys, const std::string& text) const {
   return !contains_key(keys, text) && !std::binary_search(names_.begin(), names_.end(), text);
-}
-
-// --- shortest ends
-
-std::uint64_t ObjectRule::value_min(std::uint32_t pending) const { return min_of(value(pending)); }
-
-std::uint64_t ObjectRule::member_cost(std::uint32_t k) const {
-  return add_cost(quoted(spec_.members[k].name).size() + colon_->min_rest(Terminal::kStart, 0), value_min(k));
-}
-
-bool ObjectRule::fresh_key(const Payload& p, const std::vector<Pick>& taken, std::uint32_t cls, std::string* out) const {
-  const std::uint32_t label = static_cast<std::uint32_t>(by_label_.size()) + cls;
-  const SeenKey* keys = p.blob ? p.blob->keys : nullptr;
-  Terminal& terminal = other_key_ ? *other_key_ : *key_;
-  std::string base = "\"\"";
-  if (!other_key_ && !terminal.shortest_label(Terminal::kStart, label, &base)) return false;
-  base.pop_back();  // the closing quote
-  static const std::string alphabet = "abcdefghijklmnopqrstuvwxyz0123456789_ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  for (std::size_t n = 0; n < 100'000; ++n) {
-    std::string spelled = base;
-    for (std::size_t i = n; i > 0; i = (i - 1) / alphabet.size()) spelled += alphabet[(i - 1) % alphabet.size()];
-    spelled += '"';
-    Terminal::State s = Terminal::kStart;
-    for (unsigned char c : spelled) s = s ? terminal.next(s, c) & Terminal::kStateMask : 0;
-    if (!s || !terminal.accepting(s) || (!other_key_ && terminal.label(s) != label)) continue;
-    bool used = std::any_of(taken.begin(), taken.end(), [&](const Pick& t) { return t.key == spelled; });
-    if (used) continue;
-    Arena scratch;
-    const KeyByte* chain = nullptr;
-    std::uint32_t length = 0;
-    for (unsigned char c : spelled) chain = scratch.make<KeyByte>(chain, ++length, c, false);
-    std::string text;
-    if (unquote(chain, {}, &text) && is_new(keys, text)) {
-      *out = spelled;
-      return true;
-    }
-  }
-  return false;
-}
-
-bool ObjectRule::plan(const Payload& p, const Word& w, bool at_least_one, std::vector<Pick>* picks) const {
-  const std::uint32_t m = static_cast<std::uint32_t>(spec_.members.size());
-  std::vector<std::uint32_t> chosen, spare;
-  auto is_free = [&](std::uint32_t k) { return tracked() ? !seen(p, k) && (spec_.any_order || k >= w.next) : k >= w.next; };
-  for (std::uint32_t k = 0; k < m; ++k) {
-    if (!is_free(k)) continue;
-    if (needed(p, k)) {
-      if (!usable_[k]) return false;
-      chosen.push_back(k);
-    } else if (usable_[k]) {
-      spare.push_back(k);
-    }
-  }
-  std::uint64_t want = spec_.min_properties > w.count + chosen.size() ? spec_.min_properties - w.count - chosen.size() : 0;
-  if (at_least_one && chosen.empty() && want == 0) want = 1;
-  if (want) {
-    if (!closure_.empty()) {
-      // A spare member costs all that it needs, too; those without needs come first.
-      std::stable_partition(spare.begin(), spare.end(), [&](std::uint32_t k) { return closure_[k].empty(); });
-    } else {
-      std::stable_sort(spare.begin(), spare.end(),
-                       [&](std::uint32_t a, std::uint32_t b) { return member_cost(a) < member_cost(b); });
-    }
-  }
-  std::vector<Pick> extra;
-  while (want) {
-    std::uint32_t best = ~0u;
-    Pick other{0, {}, kInfinite};
-    for (std::uint32_t j = 0; j < spec_.others.size(); ++j) {
-      std::string key;
-      if (!other_usable_[j] || !fresh_key(p, extra, j, &key)) continue;
-      std::uint64_t cost = add_cost(key.size() + colon_->min_rest(Terminal::kStart, 0), min_of(spec_.others[j].value));
-      if (cost < other.cost) other = {m + j, key, cost};
-    }
-    if (!spare.empty()) best = spare.front();
-    if (best != ~0u && member_cost(best) <= other.cost) {
-      spare.erase(spare.begin());
-      chosen.push_back(best);
-      if (!closure_.empty()) {
-        for (std::uint32_t d : closure_[best]) {
-          if (!seen(p, d) && std::find(chosen.begin(), chosen.end(), d) == chosen.end()) {
-            chosen.push_back(d);
-            spare.erase(std::remove(spare.begin(), spare.end(), d), spare.end());
-            if (want > 1) --want;
-          }
-        }
-      }
-    } else if (other.cost != kInfinite) {
-      extra.push_back(other);
-    } else {
-      return false;
-    }
-    --want;
-  }
-  std::sort(chosen.begin(), chosen.end());
-  for (std::uint32_t k : chosen) picks->push_back({k, quoted(spec_.members[k].name), member_cost(k)});
-  picks->insert(picks->end(), extra.begin(), extra.end());
-  return true;
-}
-
-std::uint64_t ObjectRule::min_cost(std::uint32_t state, const Payload& payload) const {
-  Word w(payload.word);
-  std::vector<Pick> picks;
-  const std::uint64_t comma = comma_->min_rest(Terminal::kStart, 0), colon = colon_->min_rest(Terminal::kStart, 0);
-  std::uint64_t total = 1;  // the closing brace
-  if (state == kEnd) return 0;
-  if (state == kOpen) total += 1;
-  if (state == kColon) total = add_cost(total, colon);
-  if (state == kColon || state == kValue) total = add_cost(total, value_min(w.pending));
-  if (!plan(payload, w, state == kKey, &picks)) return kInfinite;
-  bool first = state == kOpen || state == kFirst || state == kKey;
-  for (const Pick& pick : picks) {
-    total = add_cost(total, add_cost(pick.cost, first ? 0 : comma));
-    first = false;
-  }
-  return total;
-}
-
-void ObjectRule::write_min(std::uint32_t state, const Payload& payload, Ending& out) const {
-  Word w(payload.word);
-  std::vector<Pick> picks;
-  if (state == kEnd) return;
-  if (state == kOpen) out.append("{");
-  if (state == kColon) out.append({colon_.get()});
-  if (state == kColon || state == kValue) out.append(value(w.pending));
-  plan(payload, w, state == kKey, &picks);
-  bool first = state == kOpen || state == kFirst || state == kKey;
-  for (const Pick& pick : picks) {
-    if (!first) out.append({comma_.get()});
-    first = false;
-    out.append(pick.key);
-    out.append({colon_.get()});
-    out.append(value(pick.pending));
-  }
-  out.append("}");
 }
 
 }  // namespace ag

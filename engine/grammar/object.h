@@ -51,11 +51,18 @@ class ObjectRule final : public Rule {
     std::uint32_t next = 0;     // declared order: the first member that may still come
     std::uint32_t count = 0;    // properties so far, clipped
     std::uint32_t pending = 0;  // member (or members.size() + class) whose value is due
+    std::uint32_t met = 0;      // the needs that are met
     explicit Word(std::uint64_t w)
-        : next(w & kMask), count((w >> 20) & kMask), pending(static_cast<std::uint32_t>((w >> 40) & kMask)) {}
+        : next(w & kMask), count((w >> 20) & kMask), pending(static_cast<std::uint32_t>((w >> 40) & kMask)),
+          met(static_cast<std::uint32_t>(w >> 60)) {}
     std::uint64_t pack() const {
-      return std::uint64_t{next} | std::uint64_t{count} << 20 | std::uint64_t{pending} << 40;
+      return std::uint64_t{next} | std::uint64_t{count} << 20 | std::uint64_t{pending} << 40 | std::uint64_t{met} << 60;
     }
+  };
+  // A value that may be due now, and the needs that are met after it.
+  struct Way {
+    Symbol value;
+    std::uint32_t met;
   };
 
   bool tracked() const { return spec_.any_order || !closure_.empty(); }
@@ -69,18 +76,27 @@ class ObjectRule final : public Rule {
   bool may_close(const Payload& p, const Word& w) const;
   bool any_next(const Payload& p, const Word& w) const;
   Symbol value(std::uint32_t pending) const;
+  std::vector<Way> ways(const Payload& p, const Word& w) const;
+  std::uint32_t unmet(std::uint32_t met) const { return ((1u << spec_.needs) - 1) & ~met; }
+  // Keys that it takes to meet the needs that are not met yet.
+  std::uint32_t keys_to_come(const Word& w) const { return spec_.needs ? keys_for_[unmet(w.met)] : 0; }
   std::uint32_t clip(std::uint64_t count) const;
 
   // A shortest rest: picks (members, or a class's fresh keys), in an order that is allowed.
   struct Pick {
-    std::uint32_t pending;
     std::string key;
+    Symbol value;
     std::uint64_t cost;
   };
   bool plan(const Payload& p, const Word& w, bool at_least_one, std::vector<Pick>* picks) const;
   bool fresh_key(const Payload& p, const std::vector<Pick>& taken, std::uint32_t cls, std::string* out) const;
   std::uint64_t member_cost(std::uint32_t member) const;
-  std::uint64_t value_min(std::uint32_t pending) const;
+  // The cheapest key whose value is fit(class) and that none of `taken` has; false when there is none.
+  template <class Fit>
+  bool cheapest_other(const Payload& p, const std::vector<Pick>& taken, Fit fit, Pick* out) const;
+  // For states where a value is due: the one on the shortest way, and the picks after it.
+  bool plan_value(const Payload& p, const Word& w, Symbol* value, std::vector<Pick>* picks, std::uint64_t* cost) const;
+  std::uint64_t picks_cost(const std::vector<Pick>& picks, bool first) const;
 
   ObjectSpec spec_;
   std::vector<std::uint32_t> by_label_;      // key label -> member index
@@ -90,6 +106,8 @@ class ObjectRule final : public Rule {
   std::vector<std::vector<std::uint32_t>> closure_;  // dependentRequired, transitively; empty when there is none
   std::vector<char> usable_, other_usable_;
   bool any_other_ = false;
+  std::vector<std::uint32_t> keys_for_;  // set of needs -> least number of keys that meet them all; kNever: no keys do
+  static constexpr std::uint32_t kNever = 1u << 20;
   // Undeclared keys of any spelling are read by the terminal of all strings, which every object shares; that they are none of
   // the names is checked where they end. Null: the key terminal tells all classes apart.
   TerminalPtr other_key_;

@@ -201,8 +201,13 @@ class Compiler {
   Symbol lower_counted(const ArrayPart& part);
   std::optional<Symbol> lower_distinct(const ArrayPart& part, std::string* why);
   Symbol lower(const ObjectPart& part);
-  Symbol lower_object(const ObjectPart& part);
-  const ObjectPart* needs_one_more(ObjectPart part, const Need& need);
+  struct Others {
+    KeyClass keys;
+    std::uint32_t meets;  // the needs that such a key could meet
+  };
+  const ObjectPart& with_named_keys(const ObjectPart& part);
+  std::vector<Others> split_by_needs(List<KeyClass> others, const std::vector<Need>& needs);
+  Symbol lower_object(const ObjectPart& part, const std::vector<Need>& needs);
   StringLanguage language(const StringPart& part);
   NumberLanguage language(const NumberPart& part);
   TerminalPtr string_terminal(const StringPart& part);

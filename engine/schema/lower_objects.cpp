@@ -5,73 +5,102 @@
 
 namespace ag::schema {
 
-// What is demanded of some key is demanded of each key in turn that could be it.
-Symbol Compiler::lower(const ObjectPart& part) {
-  if (part.needs.empty()) return lower_object(part);
-  constexpr std::size_t kMaxWays = 256;
-  std::vector<const ObjectPart*> todo{&part};
+// What is demanded of some key is demanded of each property in turn that could be it, or of a key that is none.
+Symbol Compiler::lower(const ObjectPart& given) {
+  const ObjectPart& part = with_named_keys(given);
+  if (part.needs.empty()) return lower_object(part, {});
+  constexpr std::size_t kMaxWays = 256, kMaxNeeds = 4;
+  struct Todo {
+    const ObjectPart* part;
+    std::vector<Need> others;  // demanded of keys that are no property's
+  };
+  std::vector<Todo> todo{{&part, {}}};
   std::vector<Symbol> ways;
   while (!todo.empty()) {
-    const ObjectPart& p = *todo.back();
+    Todo t = std::move(todo.back());
     todo.pop_back();
-    if (p.needs.empty()) {
-      ways.push_back(lower_object(p));
+    if (t.part->needs.empty()) {
+      ways.push_back(lower_object(*t.part, t.others));
       continue;
     }
-    Need need = p.needs[0];
-    if (todo.size() + ways.size() > kMaxWays) {
+    Need need = t.part->needs[0];
+    if (todo.size() + ways.size() > kMaxWays || t.others.size() > kMaxNeeds) {
       fail(*need.at, "not", "too many properties could be the one that is demanded", "Say what is allowed instead of what is not.");
     }
-    ObjectPart way = p;
-    way.needs = p.needs.subspan(1);
-    auto add = [&](ObjectPart one_way) {
-      if (const ObjectPart* done = finish_object(one_way)) todo.push_back(done);
-    };
-    for (std::size_t i = 0; i < p.properties.size(); ++i) {
-      NodeId value = both(p.properties[i].value, need.value);
-      if (value == kNever || (need.keys && !contains(*need.keys, p.properties[i].name))) continue;
-      std::vector<Property> properties(p.properties.begin(), p.properties.end());
+    ObjectPart way = *t.part;
+    way.needs = t.part->needs.subspan(1);
+    for (std::size_t i = 0; i < t.part->properties.size(); ++i) {
+      const Property& p = t.part->properties[i];
+      NodeId value = both(p.value, need.value);
+      if (value == kNever || (need.keys && !contains(*need.keys, p.name))) continue;
+      std::vector<Property> properties(t.part->properties.begin(), t.part->properties.end());
       properties[i].value = value;
       properties[i].required = true;
       way.properties = keep(properties);
-      add(way);
+      if (const ObjectPart* done = finish_object(way)) todo.push_back({done, t.others});
     }
-    way.properties = p.properties;
-    if (std::all_of(p.others.begin(), p.others.end(), [](const KeyClass& c) { return c.value == kNever; })) continue;
-    if (const ObjectPart* counted = needs_one_more(way, need)) {
-      todo.push_back(counted);
-    } else {
-      unsupported(*need.at, "not", "the opposite of a rule about further properties cannot be enforced",
-                  "Say what is allowed instead of what is not.");
-      add(way);
+    way.properties = t.part->properties;
+    if (need.keys && need.keys->finite) continue;
+    if (std::all_of(way.others.begin(), way.others.end(), [](const KeyClass& c) { return c.value == kNever; })) continue;
+    if (need.keys) {  // the properties' names are no other keys anyway
+      StringPart keys = *need.keys;
+      std::vector<std::string_view> excluded;
+      for (std::string_view name : keys.excluded) {
+        bool property = std::any_of(way.properties.begin(), way.properties.end(), [&](const Property& p) { return p.name == name; });
+        if (!property) excluded.push_back(name);
+      }
+      keys.excluded = keep(excluded);
+      bool any = excluded.empty() && keys.patterns.empty() && keys.not_patterns.empty() && keys.formats.empty() &&
+                 keys.not_formats.empty() && keys.min_length == 0 && keys.max_length == kNoMax;
+      need.keys = any ? nullptr : arena_.make<StringPart>(keys);
     }
+    t.others.push_back(need);
+    if (const ObjectPart* done = finish_object(way)) todo.push_back({done, std::move(t.others)});
   }
   return builder_.choice(std::move(ways));
 }
 
-// The object with some further key, where counting the properties can say so; else nullptr.
-const ObjectPart* Compiler::needs_one_more(ObjectPart part, const Need& need) {
-  std::uint64_t required = 0;
-  for (const Property& p : part.properties) {
-    if (!p.required && p.value != kNever) return nullptr;
-    required += p.required;
-  }
-  for (const KeyClass& c : part.others) {
-    if (c.value != kNever && both(c.value, need.value) != c.value) return nullptr;
-  }
-  bool any_key = !need.keys || (need.keys->patterns.empty() && need.keys->not_patterns.empty() && need.keys->formats.empty() &&
-                                need.keys->not_formats.empty() && !need.keys->finite && need.keys->min_length == 0 &&
-                                need.keys->max_length == kNoMax);
-  if (!any_key) return nullptr;
-  for (std::string_view name : need.keys ? need.keys->excluded : List<std::string_view>{}) {
-    bool property = std::any_of(part.properties.begin(), part.properties.end(), [&](const Property& p) { return p.name == name; });
-    if (!property && value_for(part, name) != kNever) return nullptr;
-  }
-  part.min_properties = std::max(part.min_properties, required + 1);
-  return finish_object(part);
+// Keys that are named somewhere else than in the properties become properties, so that what is left of them is known: the
+// keys of finite classes, and those of dependencies.
+const ObjectPart& Compiler::with_named_keys(const ObjectPart& part) {
+  std::vector<Property> properties(part.properties.begin(), part.properties.end());
+  std::size_t before = properties.size();
+  auto add = [&](std::string_view name) {
+    bool known = std::any_of(properties.begin(), properties.end(), [&](const Property& p) { return p.name == name; });
+    if (!known) properties.push_back({name, value_for(part, name), false, false});
+  };
+  auto add_all = [&](const StringPart* keys) {
+    if (keys && keys->finite) std::for_each(keys->values.begin(), keys->values.end(), add);
+  };
+  for (const KeyClass& c : part.others) add_all(c.keys);
+  for (const Need& n : part.needs) add_all(n.keys);
+  for (const Dependency& d : part.dependencies) add(d.key), add(d.other);
+  if (properties.size() == before) return part;
+  ObjectPart out = part;
+  out.properties = keep(properties);
+  return *arena_.make<ObjectPart>(out);
 }
 
-Symbol Compiler::lower_object(const ObjectPart& part) {
+// The classes of further keys, split so that each class is inside or outside of what each need is about.
+std::vector<Compiler::Others> Compiler::split_by_needs(List<KeyClass> others, const std::vector<Need>& needs) {
+  std::vector<Others> out;
+  for (const KeyClass& c : others) out.push_back({c, 0});
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    std::vector<Others> split;
+    for (const Others& o : out) {
+      const StringPart* inside = !needs[i].keys   ? o.keys.keys
+                                 : o.keys.keys ? intersect(o.keys.keys, needs[i].keys)
+                                                  : needs[i].keys;
+      bool some = inside || !needs[i].keys;
+      if (some) split.push_back({{inside, o.keys.value}, o.meets | 1u << i});
+      if (needs[i].keys) split.push_back(o);
+    }
+    out = std::move(split);
+  }
+  return out;
+}
+
+Symbol Compiler::lower_object(const ObjectPart& part, const std::vector<Need>& needs) {
   ObjectSpec spec;
   spec.whitespace = options_.whitespace;
   spec.any_order = options_.any_order;
@@ -80,11 +109,8 @@ Symbol Compiler::lower_object(const ObjectPart& part) {
   spec.members.reserve(part.properties.size());
   for (const Property& p : part.properties) spec.members.push_back({std::string(p.name), lower(p.value), p.required});
   auto member = [&](std::string_view name) {
-    for (std::size_t i = 0; i < spec.members.size(); ++i) {
-      if (spec.members[i].name == name) return static_cast<std::uint32_t>(i);
-    }
-    spec.members.push_back({std::string(name), lower(value_for(part, name)), false});
-    return static_cast<std::uint32_t>(spec.members.size() - 1);
+    auto at = std::find_if(spec.members.begin(), spec.members.end(), [&](const auto& m) { return m.name == name; });
+    return static_cast<std::uint32_t>(at - spec.members.begin());
   };
   for (const Dependency& d : part.dependencies) {
     std::uint32_t key = member(d.key), other = member(d.other);
@@ -96,20 +122,24 @@ Symbol Compiler::lower_object(const ObjectPart& part) {
       it->second.push_back(other);
     }
   }
-  // Keys of a finite list are members, so that what is left of them is known; they may still come in any order.
-  bool listed = false;
-  for (const KeyClass& c : part.others) {
-    if (!c.keys || !c.keys->finite) continue;
-    listed = true;
-    for (std::string_view name : c.keys->values) member(name);
-  }
+  // Keys that a class lists may come in any order, as further keys do, where nothing was declared.
+  bool listed = std::any_of(part.others.begin(), part.others.end(), [](const KeyClass& c) { return c.keys && c.keys->finite; });
   bool declared = std::any_of(part.properties.begin(), part.properties.end(), [](const Property& p) { return p.declared; });
   if (listed && !declared) spec.any_order = true;
-  for (const KeyClass& c : part.others) {
-    if (c.keys && c.keys->finite) continue;
-    Symbol value = lower(c.value);
-    if (!value && !c.keys) continue;  // nothing more: the default
-    spec.others.push_back({c.keys ? language(*c.keys) : StringLanguage{}, value});
+  spec.needs = static_cast<std::uint32_t>(needs.size());
+  for (const Others& o : split_by_needs(part.others, needs)) {
+    if (o.keys.keys && o.keys.keys->finite) continue;
+    ObjectSpec::Other other{o.keys.keys ? language(*o.keys.keys) : StringLanguage{}, lower(o.keys.value)};
+    if (!other.value && !o.keys.keys) continue;  // nothing more: the default
+    for (std::uint32_t meets = 1; other.value && meets <= o.meets; ++meets) {
+      if ((meets & o.meets) != meets) continue;
+      NodeId value = o.keys.value;
+      for (std::size_t i = 0; i < needs.size(); ++i) {
+        if (meets >> i & 1) value = both(value, needs[i].value);
+      }
+      if (Symbol s = lower(value)) other.meeting.push_back({meets, s});
+    }
+    spec.others.push_back(std::move(other));
   }
   while (!spec.others.empty() && !spec.others.back().value) spec.others.pop_back();
   try {
