@@ -6,7 +6,7 @@ namespace ag {
 
 std::uint64_t CountedArrayRule::last_count(const CountedArraySpec& spec) {
   if (spec.max_items != kNoMax) return spec.max_items;
-  return std::max<std::uint64_t>(spec.min_items, spec.prefix.size());
+  return std::max<std::uint64_t>({spec.min_items, spec.prefix.size(), 1});  // 1: whether a comma comes before the next
 }
 
 std::uint64_t CountedArrayRule::places(const CountedArraySpec& spec) {

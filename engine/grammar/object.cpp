@@ -132,7 +132,10 @@ ObjectRule::ObjectRule(ObjectSpec spec, TerminalPool& pool) : spec_(std::move(sp
     for (std::uint32_t i : order) names_.push_back(spec_.members[i].name);
     keys.forbidden.clear();
   } else {
-    for (const auto& other : spec_.others) keys.classes.push_back(other.keys);
+    for (const auto& other : spec_.others) {
+      if (!other.value) keys.barred.push_back(static_cast<std::uint32_t>(keys.classes.size()));
+      keys.classes.push_back(other.keys);
+    }
   }
   if (spec_.whitespace == Whitespace::kCanonical && keys.classes.empty()) {
     // Declared keys as json.dumps spells them, so that they are forced byte by byte.
@@ -147,6 +150,10 @@ ObjectRule::ObjectRule(ObjectSpec spec, TerminalPool& pool) : spec_(std::move(sp
     if (!texts.empty()) key_ = pool.fanout(std::move(texts));
   } else if (!keys.names.empty() || !keys.classes.empty()) {
     key_ = pool.json_key(keys);
+  }
+  for (std::size_t j = 0; j < spec_.others.size(); ++j) {
+    const auto label = static_cast<std::uint32_t>(by_label_.size() + j);
+    other_has_keys_.push_back(other_key_ || (key_ && key_->has_label(label)));  // a class may be left without any key
   }
 
   if (!spec_.dependent_required.empty()) {
@@ -166,6 +173,10 @@ ObjectRule::ObjectRule(ObjectSpec spec, TerminalPool& pool) : spec_(std::move(sp
           }
         }
       }
+    }
+    for (std::size_t i = 0; i < m; ++i) {  // what a required member needs is required as well
+      if (!spec_.members[i].required) continue;
+      for (std::uint32_t d : closure_[i]) spec_.members[d].required = true;
     }
   }
   settle();
@@ -192,15 +203,15 @@ void ObjectRule::settle() {
   other_usable_.assign(spec_.others.size(), 0);
   any_other_ = false;
   for (std::size_t j = 0; j < spec_.others.size(); ++j) {
-    other_usable_[j] = is_productive(spec_.others[j].value);
+    other_usable_[j] = other_has_keys_[j] && is_productive(spec_.others[j].value);
     any_other_ = any_other_ || other_usable_[j];
   }
   keys_for_.assign(std::size_t{1} << spec_.needs, kNever);
   keys_for_[0] = 0;
   for (std::uint32_t needs = 1; needs < keys_for_.size(); ++needs) {
-    for (const auto& other : spec_.others) {
-      for (const auto& [meets, symbol] : other.meeting) {
-        if ((meets & needs) && is_productive(symbol)) {
+    for (std::size_t j = 0; j < spec_.others.size(); ++j) {
+      for (const auto& [meets, symbol] : spec_.others[j].meeting) {
+        if (other_usable_[j] && (meets & needs) && is_productive(symbol)) {
           keys_for_[needs] = std::min(keys_for_[needs], keys_for_[needs & ~meets] + 1);
         }
       }

@@ -104,7 +104,7 @@ class ObjectRule final : public Rule {
   std::vector<std::uint32_t> required_from_; // how many required members from an index on
   std::vector<std::uint32_t> usable_from_;   // how many usable members from an index on
   std::vector<std::vector<std::uint32_t>> closure_;  // dependentRequired, transitively; empty when there is none
-  std::vector<char> usable_, other_usable_;
+  std::vector<char> usable_, other_usable_, other_has_keys_;
   bool any_other_ = false;
   std::vector<std::uint32_t> keys_for_;  // set of needs -> least number of keys that meet them all; kNever: no keys do
   static constexpr std::uint32_t kNever = 1u << 20;

@@ -107,6 +107,7 @@ bool ObjectRule::plan(const Payload& p, const Word& w, bool at_least_one, std::v
     }
     --want;
   }
+  if (spec_.max_properties != kNoMax && w.count + chosen.size() + extra.size() > spec_.max_properties) return false;
   std::sort(chosen.begin(), chosen.end());
   for (std::uint32_t k : chosen) picks->push_back({quoted(spec_.members[k].name), spec_.members[k].value, member_cost(k)});
   picks->insert(picks->end(), extra.begin(), extra.end());
@@ -119,7 +120,7 @@ bool ObjectRule::cheapest_other(const Payload& p, const std::vector<Pick>& taken
   for (std::uint32_t j = 0; j < spec_.others.size(); ++j) {
     const Symbol value = fit(spec_.others[j]);
     std::string key;
-    if (!is_productive(value) || !fresh_key(p, taken, j, &key)) continue;
+    if (!other_usable_[j] || !is_productive(value) || !fresh_key(p, taken, j, &key)) continue;
     const std::uint64_t cost = add_cost(key.size() + colon_->min_rest(Terminal::kStart, 0), min_of(value));
     if (!found || cost < out->cost) *out = {key, value, cost};
     found = true;

@@ -27,6 +27,7 @@ class CodedTerminal final : public TableTerminal {
   bool labelled() const override { return options_.labelled; }
   std::uint32_t others_begin() const override { return options_.others_begin; }
   bool shortest_label(State state, std::uint32_t label, std::string* out) override;
+  bool has_label(std::uint32_t label) override { return automaton_->has_label(label); }
 
   // For a counted terminal with bounds: how many units more are begun at least before the close, from a counter
   // that needs `need` more of them. Only for automata whose every state can go on by one-byte characters.

@@ -37,6 +37,7 @@ class CpAutomaton {
 
   virtual std::uint32_t label(State) { return 0; }
   virtual Terminal::Range range(State) { return {0, 1, false}; }
+  virtual bool has_label(std::uint32_t) const { return true; }
 
   // Memory held, about. It only grows.
   virtual std::size_t bytes() const { return 64; }

@@ -27,6 +27,9 @@ class NameAutomaton final : public CpAutomaton {
   Terminal::Range range(State state) override;
   std::uint32_t min_cost(State state, std::uint32_t label, bool quoted) override;
 
+  bool has_label(std::uint32_t label) const override {
+    return label < names_.size() || classes_[label - names_.size()]->start() != kDead;
+  }
   std::size_t bytes() const override { return sizeof(*this) + bytes_; }
 
  private:

@@ -184,6 +184,7 @@ TerminalPtr TerminalPool::json_key(const KeyLanguage& given) {
   Key key = Key('K').add(given.names).add(forbidden).number(given.classes.size());
   std::vector<StringLanguage> classes;
   for (const StringLanguage& c : given.classes) key.add(classes.emplace_back(canonical(c)));
+  for (const std::uint32_t barred : given.barred) key.number(barred);
   return impl_->intern(key, [&]() -> TerminalPtr {
     for (std::size_t i = 0; i < given.names.size(); ++i) {
       require_utf8(given.names[i], "a member's name");
@@ -191,7 +192,7 @@ TerminalPtr TerminalPool::json_key(const KeyLanguage& given) {
         throw ValueError("the names of a key terminal must be distinct and sorted by bytes");
     }
     for (const std::string& name : forbidden) require_utf8(name, "a forbidden name");
-    std::vector<CpAutomatonPtr> others = plan_keys(given.names, forbidden, classes);
+    std::vector<CpAutomatonPtr> others = plan_keys(given.names, forbidden, classes, given.barred);
     auto automaton = std::make_unique<NameAutomaton>(given.names, forbidden, std::move(others));
     if (automaton->start() == CpAutomaton::kDead) return nullptr;
     return std::make_shared<CodedTerminal>(

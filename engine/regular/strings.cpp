@@ -92,9 +92,14 @@ StringPlan plan_string(const StringLanguage& s) {
 }
 
 std::vector<CpAutomatonPtr> plan_keys(const std::vector<std::string>& names, const std::vector<std::string>& forbidden,
-                                      const std::vector<StringLanguage>& classes) {
+                                      const std::vector<StringLanguage>& classes,
+                                      const std::vector<std::uint32_t>& barred) {
   std::vector<CpAutomatonPtr> out;
   for (std::size_t j = 0; j < classes.size(); ++j) {
+    if (std::find(barred.begin(), barred.end(), j) != barred.end()) {
+      out.push_back(std::make_unique<NoString>());
+      continue;
+    }
     if (j == 0 && plain(classes[j]) && !bounded(classes[j])) {
       out.push_back(std::make_unique<AnyString>());
       break;  // nothing is left for the classes after it

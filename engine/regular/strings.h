@@ -19,7 +19,8 @@ StringPlan plan_string(const StringLanguage& language);
 // The automata of key classes, made disjoint (a key is of the first class that has it), without the names and the
 // forbidden keys where that matters for liveness.
 std::vector<CpAutomatonPtr> plan_keys(const std::vector<std::string>& names, const std::vector<std::string>& forbidden,
-                                      const std::vector<StringLanguage>& classes);
+                                      const std::vector<StringLanguage>& classes,
+                                      const std::vector<std::uint32_t>& barred);
 
 // The full matches of a pattern; null when there is none.
 CpAutomatonPtr whole_pattern(std::string_view pattern);

@@ -73,6 +73,8 @@ class Terminal {
   virtual std::uint32_t inner_label() const { return 0xffff'ffff; }
   virtual Range range(State) { return {}; }
   virtual bool shortest_label(State, std::uint32_t /*label*/, std::string* /*out*/) { return false; }
+  // Whether anything at all ends with that label.
+  virtual bool has_label(std::uint32_t /*label*/) { return true; }
 
   // Bytes that may follow.
   virtual std::bitset<256> live(State state) {

@@ -46,6 +46,7 @@ struct KeyLanguage {
   std::vector<std::string> names;
   std::vector<std::string> forbidden;
   std::vector<StringLanguage> classes;
+  std::vector<std::uint32_t> barred;  // classes whose keys are no key at all: of no other class, and with no label
   bool operator==(const KeyLanguage&) const = default;
 };
 

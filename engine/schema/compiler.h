@@ -204,7 +204,10 @@ class Compiler {
   struct Others {
     KeyClass keys;
     std::uint32_t meets;  // the needs that such a key could meet
+    bool listed;          // its keys are properties
   };
+  List<std::string_view> few_strings(const StringPart& part);
+  bool is_listed(const StringPart& keys) { return keys.finite || !few_strings(keys).empty(); }
   const ObjectPart& with_named_keys(const ObjectPart& part);
   std::vector<Others> split_by_needs(List<KeyClass> others, const std::vector<Need>& needs);
   Symbol lower_object(const ObjectPart& part, const std::vector<Need>& needs);
@@ -261,6 +264,7 @@ class Compiler {
   std::uint32_t depth_ = 0;      // of schemas applied in place
   std::uint32_t nesting_ = 0;    // of lower()
   std::map<std::tuple<const char*, std::size_t, const char*, std::size_t>, bool> matched_;  // by address: all live on
+  std::unordered_map<const StringPart*, List<std::string_view>> few_;
   std::vector<const Shape*> later_;
   std::vector<Conflict> conflicts_;
   std::vector<Note> notes_;

@@ -55,8 +55,15 @@ bool Compiler::surely_empty(const ArrayPart& part, int depth) {
   for (std::size_t i = 0; i < part.min_items && i <= part.prefix.size(); ++i) {
     if (surely_empty(i < part.prefix.size() ? part.prefix[i] : part.item, depth)) return true;
   }
+  constexpr std::size_t kFewItems = 16;
   return std::any_of(part.contains.begin(), part.contains.end(), [&](const Contains& c) {
-    return c.min > 0 && surely_empty(c.value, depth);
+    if (c.min > 0 && surely_empty(c.value, depth)) return true;
+    std::uint64_t counted = 0;  // items that must be there and can only be such as count
+    for (std::size_t i = c.from; c.max < kFewItems && i < part.min_items && i < kFewItems; ++i) {
+      NodeId item = i < part.prefix.size() ? part.prefix[i] : part.item;
+      counted += surely_empty(both(item, negate(c.value)), depth);
+    }
+    return counted > c.max;
   });
 }
 

@@ -5,6 +5,21 @@
 
 namespace ag::schema {
 
+namespace {
+
+// Whether a JSON string may go on by this byte when only what must be escaped is.
+bool plain_spelling(std::string_view text, char byte) {
+  std::size_t slashes = 0;
+  while (slashes < text.size() && text[text.size() - 1 - slashes] == '\\') ++slashes;
+  if (slashes % 2) return std::string_view("\"\\nrtbfu").find(byte) != std::string_view::npos;
+  std::size_t escape = text.rfind("\\u");
+  if (escape == std::string_view::npos || text.size() - escape > 5) return true;
+  std::size_t digit = text.size() - escape - 2;  // \u00 and 0 or 1: the controls
+  return digit < 2 ? byte == '0' : digit == 2 ? byte == '0' || byte == '1' : byte < 'A' || byte > 'F';
+}
+
+}  // namespace
+
 // What is demanded of some key is demanded of each property in turn that could be it, or of a key that is none.
 Symbol Compiler::lower(const ObjectPart& given) {
   const ObjectPart& part = with_named_keys(given);
@@ -40,7 +55,7 @@ Symbol Compiler::lower(const ObjectPart& given) {
       if (const ObjectPart* done = finish_object(way)) todo.push_back({done, t.others});
     }
     way.properties = t.part->properties;
-    if (need.keys && need.keys->finite) continue;
+    if (need.keys && is_listed(*need.keys)) continue;
     if (std::all_of(way.others.begin(), way.others.end(), [](const KeyClass& c) { return c.value == kNever; })) continue;
     if (need.keys) {  // the properties' names are no other keys anyway
       StringPart keys = *need.keys;
@@ -70,7 +85,9 @@ const ObjectPart& Compiler::with_named_keys(const ObjectPart& part) {
     if (!known) properties.push_back({name, value_for(part, name), false, false});
   };
   auto add_all = [&](const StringPart* keys) {
-    if (keys && keys->finite) std::for_each(keys->values.begin(), keys->values.end(), add);
+    if (!keys || !is_listed(*keys)) return;
+    List<std::string_view> values = keys->finite ? keys->values : few_strings(*keys);
+    std::for_each(values.begin(), values.end(), add);
   };
   for (const KeyClass& c : part.others) add_all(c.keys);
   for (const Need& n : part.needs) add_all(n.keys);
@@ -81,10 +98,50 @@ const ObjectPart& Compiler::with_named_keys(const ObjectPart& part) {
   return *arena_.make<ObjectPart>(out);
 }
 
+// The strings of a language that has only a few, found by walking its terminal; none when it has none or many.
+List<std::string_view> Compiler::few_strings(const StringPart& part) {
+  constexpr std::size_t kFew = 64, kMaxSteps = 4096;
+  if (part.patterns.empty() && part.formats.empty() && part.max_length > 1) return {};
+  auto [it, fresh] = few_.try_emplace(&part);
+  if (!fresh) return it->second;
+  TerminalPtr terminal = string_terminal(part);
+  if (!terminal) return {};
+  struct Prefix {
+    std::string text;
+    Terminal::State state;
+    std::uint64_t units;
+  };
+  std::vector<Prefix> todo{{"", Terminal::kStart, 0}};
+  std::vector<std::string_view> found;
+  for (std::size_t steps = 0; !todo.empty(); ++steps) {
+    Prefix at = std::move(todo.back());
+    todo.pop_back();
+    if (terminal->accepting(at.state)) {
+      std::string_view value = json::parse(keep_text(at.text), arena_, 1).text();
+      if (std::find(found.begin(), found.end(), value) == found.end()) found.push_back(value);
+      continue;
+    }
+    // A language that goes on by any character, or for long, has many strings.
+    std::size_t ways = 0;
+    for (unsigned b = 0x20; b < 256; ++b) {
+      if (!plain_spelling(at.text, static_cast<char>(b))) continue;
+      std::uint32_t next = terminal->next(at.state, static_cast<std::uint8_t>(b));
+      std::uint64_t units = at.units + (next & Terminal::kUnit ? 1 : 0);
+      if (next == Terminal::kDead || units > terminal->max_units()) continue;
+      if ((next & Terminal::kClose) && units < terminal->min_units()) continue;
+      ++ways;
+      todo.push_back({at.text + static_cast<char>(b), next & Terminal::kStateMask, units});
+    }
+    if (ways > kFew || todo.size() + found.size() > 4 * kFew || at.text.size() > 256 || steps > kMaxSteps) return {};
+  }
+  if (found.size() > kFew) return {};
+  return it->second = keep(found);
+}
+
 // The classes of further keys, split so that each class is inside or outside of what each need is about.
 std::vector<Compiler::Others> Compiler::split_by_needs(List<KeyClass> others, const std::vector<Need>& needs) {
   std::vector<Others> out;
-  for (const KeyClass& c : others) out.push_back({c, 0});
+  for (const KeyClass& c : others) out.push_back({c, 0, c.keys && is_listed(*c.keys)});
   for (std::size_t i = 0; i < needs.size(); ++i) {
     std::vector<Others> split;
     for (const Others& o : out) {
@@ -92,7 +149,8 @@ std::vector<Compiler::Others> Compiler::split_by_needs(List<KeyClass> others, co
                                  : o.keys.keys ? intersect(o.keys.keys, needs[i].keys)
                                                   : needs[i].keys;
       bool some = inside || !needs[i].keys;
-      if (some) split.push_back({{inside, o.keys.value}, o.meets | 1u << i});
+      bool listed = o.listed || (needs[i].keys && is_listed(*needs[i].keys));
+      if (some) split.push_back({{inside, o.keys.value}, o.meets | 1u << i, listed});
       if (needs[i].keys) split.push_back(o);
     }
     out = std::move(split);
@@ -123,13 +181,17 @@ Symbol Compiler::lower_object(const ObjectPart& part, const std::vector<Need>& n
     }
   }
   // Keys that a class lists may come in any order, as further keys do, where nothing was declared.
-  bool listed = std::any_of(part.others.begin(), part.others.end(), [](const KeyClass& c) { return c.keys && c.keys->finite; });
+  bool listed = std::any_of(part.others.begin(), part.others.end(),
+                            [&](const KeyClass& c) { return c.keys && is_listed(*c.keys); });
   bool declared = std::any_of(part.properties.begin(), part.properties.end(), [](const Property& p) { return p.declared; });
   if (listed && !declared) spec.any_order = true;
   spec.needs = static_cast<std::uint32_t>(needs.size());
   for (const Others& o : split_by_needs(part.others, needs)) {
-    if (o.keys.keys && o.keys.keys->finite) continue;
-    ObjectSpec::Other other{o.keys.keys ? language(*o.keys.keys) : StringLanguage{}, lower(o.keys.value)};
+    if (o.listed) continue;  // its keys are members
+    // A class without values must be known as such here: its keys are then never begun.
+    constexpr int kDeep = 4;
+    Symbol plain = part.others.size() > 1 && surely_empty(o.keys.value, kDeep) ? Symbol{} : lower(o.keys.value);
+    ObjectSpec::Other other{o.keys.keys ? language(*o.keys.keys) : StringLanguage{}, plain};
     if (!other.value && !o.keys.keys) continue;  // nothing more: the default
     for (std::uint32_t meets = 1; other.value && meets <= o.meets; ++meets) {
       if ((meets & o.meets) != meets) continue;

@@ -273,7 +273,7 @@ const ObjectPart* Compiler::finish_object(ObjectPart part) {
   bool closed = std::all_of(part.others.begin(), part.others.end(), [](const KeyClass& c) { return c.value == kNever; });
   std::vector<Need> needs;
   for (const Need& n : part.needs) {
-    bool met = false, possible = !closed;
+    bool met = false, possible = !closed && part.max_properties > 0;
     for (const Property& p : part.properties) {
       NodeId value = both(p.value, n.value);
       if (value == kNever || (n.keys && !contains(*n.keys, p.name))) continue;
