@@ -261,6 +261,7 @@ class Compiler {
   const Shape* simple_[128] = {};  // by set of types
   const Value* here_ = nullptr;  // the schema whose keywords are being read
   std::uint32_t probing_ = 0;    // inside surely_empty()
+  std::uint32_t searches_left_ = 1000;  // for empty intersections of strings or numbers: proofs, never needed
   std::uint32_t depth_ = 0;      // of schemas applied in place
   std::uint32_t nesting_ = 0;    // of lower()
   std::map<std::tuple<const char*, std::size_t, const char*, std::size_t>, bool> matched_;  // by address: all live on

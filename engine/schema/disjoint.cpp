@@ -36,14 +36,17 @@ bool Compiler::surely_empty(const NumberPart& part) {
   bool bounded = part.integer && (!part.minimum.empty() || !part.exclusive_minimum.empty()) &&
                  (!part.maximum.empty() || !part.exclusive_maximum.empty());
   bool hard = !part.multiple_of.empty() || !part.not_multiple_of.empty() || !part.excluded.empty() || bounded;
-  return hard && !number_terminal(part);
+  if (!hard || searches_left_ == 0) return false;
+  --searches_left_;
+  return !number_terminal(part);
 }
 
 bool Compiler::surely_empty(const StringPart& part) {
   if (part.finite) return part.values.empty();
   std::size_t constraints = part.patterns.size() + part.not_patterns.size() + part.formats.size() +
                             part.not_formats.size() + part.excluded.size() + (part.max_length != kNoMax);
-  if (constraints < 2) return false;
+  if (constraints < 2 || searches_left_ == 0) return false;
+  --searches_left_;
   try {
     return is_empty(language(part)).value_or(false);
   } catch (const GrammarError&) {  // what is wrong with a pattern is said where the pattern is used

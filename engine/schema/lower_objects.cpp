@@ -100,7 +100,7 @@ const ObjectPart& Compiler::with_named_keys(const ObjectPart& part) {
 
 // The strings of a language that has only a few, found by walking its terminal; none when it has none or many.
 List<std::string_view> Compiler::few_strings(const StringPart& part) {
-  constexpr std::size_t kFew = 64, kMaxSteps = 4096;
+  constexpr std::size_t kFew = 16, kMaxSteps = 512;
   if (part.patterns.empty() && part.formats.empty() && part.max_length > 1) return {};
   auto [it, fresh] = few_.try_emplace(&part);
   if (!fresh) return it->second;
