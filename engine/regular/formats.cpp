@@ -60,8 +60,19 @@ std::string ipv6() {
   return group(out + "|" + optional(group(h + ":") + "{0,6}" + h) + "::");
 }
 
+// RFC 3986; with `iri`, RFC 3987's further characters.
+constexpr char kUcs[] =  // RFC 3987, ucschar
+    "\\u{a0}-\\u{d7ff}\\u{f900}-\\u{fdcf}\\u{fdf0}-\\u{ffef}\\u{10000}-\\u{1fffd}\\u{20000}-\\u{2fffd}\\u{30000}-\\u{3fffd}"
+    "\\u{40000}-\\u{4fffd}\\u{50000}-\\u{5fffd}\\u{60000}-\\u{6fffd}\\u{70000}-\\u{7fffd}\\u{80000}-\\u{8fffd}"
+    "\\u{90000}-\\u{9fffd}\\u{a0000}-\\u{afffd}\\u{b0000}-\\u{bfffd}\\u{c0000}-\\u{cfffd}\\u{d0000}-\\u{dfffd}"
+    "\\u{e1000}-\\u{efffd}";
+constexpr char kPrivate[] = "\\u{e000}-\\u{f8ff}\\u{f0000}-\\u{ffffd}\\u{100000}-\\u{10fffd}";
+
 struct Uri {
-  const std::string unreserved = "A-Za-z0-9._~-", sub = "!$&'()*+,;=", percent = "%[0-9A-Fa-f]{2}";
+  explicit Uri(bool with_iri = false) : iri(with_iri) {}
+  const bool iri;
+  const std::string further = iri ? kUcs : "", in_query = iri ? std::string(kUcs) + kPrivate : "";
+  const std::string unreserved = further + "A-Za-z0-9._~-", sub = "!$&'()*+,;=", percent = "%[0-9A-Fa-f]{2}";
   const std::string pchar = group("[" + sub + ":@" + unreserved + "]|" + percent);
   const std::string segments = group("/" + pchar + "*") + "*";
   const std::string name = group("[" + sub + unreserved + "]|" + percent) + "*";
@@ -70,7 +81,8 @@ struct Uri {
   const std::string authority = optional(user + "@") + group(literal + "|" + name) + "(?::\\d*)?";
   const std::string rooted = "//" + authority + segments + "|/" + optional(pchar + "+" + segments);
   const std::string rest = group("[" + sub + ":@/?" + unreserved + "]|" + percent) + "*";
-  const std::string ending = optional("\\?" + rest) + optional("#" + rest);
+  const std::string query = group("[" + in_query + sub + ":@/?" + unreserved + "]|" + percent) + "*";
+  const std::string ending = optional("\\?" + query) + optional("#" + rest);
 
   std::string absolute() const {
     return "[A-Za-z][A-Za-z0-9+.-]*:" + optional(rooted + "|" + pchar + "+" + segments) + ending;
@@ -83,6 +95,56 @@ struct Uri {
 
 std::string json_pointer() { return "(?:/(?:[^/~]|~[01])*)*"; }
 
+// RFC 6570 without the operators that it keeps for later.
+std::string uri_template() {
+  const std::string percent = "%[0-9A-Fa-f]{2}", var = group("[A-Za-z0-9_]|" + percent);
+  const std::string spec = var + group("\\.?" + var) + "*" + optional(":[1-9]\\d{0,3}|\\*");
+  const std::string literal = std::string("[!#$&-;=?-\\[\\]_a-z~") + kUcs + kPrivate + "]";
+  return group(literal + "|" + percent + "|\\{[+#./;?&]?" + spec + group("," + spec) + "*\\}") + "*";
+}
+
+// Internationalised host names (RFC 5890) of scripts whose letters have no rules about their neighbours or direction, and of
+// labels so short that their ASCII form has at most 63 characters.
+std::string idn_hostname() {
+  const std::string letters =
+      "a-z0-9\\u{df}-\\u{f6}\\u{f8}-\\u{ff}\\u{3ac}-\\u{3ce}\\u{430}-\\u{45f}\\u{3041}-\\u{3094}\\u{30a1}-\\u{30f4}\\u{4e00}-\\u{9fa5}"
+      "\\u{ac00}-\\u{d7a3}";
+  const std::string foreign = "[" + letters + "](?:[" + letters + "-]{0,12}[" + letters + "])?";
+  const std::string ascii = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
+  const std::string label = group(foreign + "|" + ascii);
+  return label + group("[.\\u{3002}\\u{ff0e}\\u{ff61}]" + label) + "*";
+}
+
+// Regular expressions (ECMA-262 with the u flag) whose groups nest at most three deep, without names and references, and with
+// counts and ranges that can be seen to be in order.
+std::string regex() {
+  std::string range;
+  for (const std::string& letters : {std::string("0123456789"), std::string("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+                                     std::string("abcdefghijklmnopqrstuvwxyz")}) {
+    for (const char c : letters) range.append(range.empty() ? "" : "|").append({c, '-', '[', c, '-', letters.back(), ']'});
+  }
+  const std::string hex = "[0-9A-Fa-f]";
+  const std::string escape = "\\\\(?:[dDwWsSfnrtv^$.*+?()\\[\\]{}|/\\\\]|x" + hex + "{2}|u" + hex + "{4}|c[A-Za-z]|[pP]\\{(?:L|Lu|Ll|N|Nd|P|S|Z)\\})";
+  const std::string item = "(?:" + range + "|[^\\\\\\]\\[-]|" + escape + ")";
+  const std::string set = "\\[\\^?-?" + item + "*-?\\]";
+  std::string bounds = "\\d{1,3},?|\\d,[1-9]\\d{1,2}|[1-9]\\d,[1-9]\\d{2}";  // n, or n and a greater m
+  const std::string digits = "0123456789";
+  for (const char n : digits) bounds.append({'|', n, ',', '[', n, '-', '9', ']'});
+  for (const char tens : digits.substr(1)) {
+    for (const char n : digits) bounds.append({'|', tens, n, ',', tens, '[', n, '-', '9', ']'});
+    if (tens != '9') bounds.append({'|', tens}).append("\\d,[").append({static_cast<char>(tens + 1), '-', '9', ']'}).append("\\d");
+  }
+  const std::string count = "(?:[*+?]|\\{(?:" + bounds + ")\\})\\??";
+  const std::string atom = "(?:[^\\^$\\\\.*+?()\\[\\]{}|]|\\.|" + escape + "|" + set + ")";
+  const std::string assertion = "[$^]|\\\\[bB]";
+  std::string body = group(atom + optional(count) + "|" + assertion + "|\\|") + "*";
+  for (int depth = 0; depth < 3; ++depth) {
+    body = group(atom + optional(count) + "|" + assertion + "|\\||\\((?:\\?:)?" + body + "\\)" + optional(count) + "|\\(\\?<?[=!]" +
+                 body + "\\)") + "*";
+  }
+  return body;
+}
+
 std::string pattern_of(std::string_view format) {
   if (format == "date") return date();
   if (format == "time") return time();
@@ -94,27 +156,44 @@ std::string pattern_of(std::string_view format) {
   if (format == "ipv6") return ipv6();
   if (format == "uri") return Uri().absolute();
   if (format == "uri-reference") return Uri().absolute() + "|" + Uri().relative();
+  if (format == "iri") return Uri(true).absolute();
+  if (format == "iri-reference") return Uri(true).absolute() + "|" + Uri(true).relative();
+  if (format == "uri-template") return uri_template();
+  if (format == "idn-hostname") return idn_hostname();
+  if (format == "regex") return regex();
   if (format == "json-pointer") return json_pointer();
   if (format == "relative-json-pointer") return "(?:0|[1-9]\\d*)(?:#|" + json_pointer() + ")";
   return "";
 }
 
+// Hosts without labels that have "--" in the third and fourth place: what they stand for in Punycode cannot be checked.
+RegexStore::Id host_language(RegexStore& store, const std::string& pattern) {
+  const auto coded = read_regex(store, "(?:^|[.\\u{3002}\\u{ff0e}\\u{ff61}])[^.]{2}--", Match::kSearch);
+  return store.both({read_regex(store, pattern, Match::kWhole), store.negate(coded)});
+}
+
 // RFC 5321 without quoted local parts and address literals: at most 64 characters before the @, 254 in all.
-RegexStore::Id email(RegexStore& store) {
-  const std::string atom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
+// With `wide`, RFC 6531's further characters in the local part, and internationalised hosts.
+RegexStore::Id email(RegexStore& store, bool wide) {
+  const std::string atom = std::string("[A-Za-z0-9!#$%&'*+/=?^_`{|}~") + (wide ? "\\u{80}-\\u{10ffff}" : "") + "-]+";
   const auto local = read_regex(store, atom + "(?:\\." + atom + ")*", Match::kWhole);
-  return store.concat(store.both({local, store.length(1, 64)}), read_regex(store, "@" + hostname(), Match::kWhole));
+  const auto host = host_language(store, wide ? idn_hostname() : hostname());
+  return store.concat(store.both({local, store.length(1, wide ? 16 : 64)}),
+                      store.concat(store.text("@"), host));
 }
 
 }  // namespace
 
 RegexStore::Id format_language(RegexStore& store, std::string_view format, std::uint64_t* max_length) {
-  if (format == "email") {
+  if (format == "email" || format == "idn-email") {
     *max_length = std::min<std::uint64_t>(*max_length, 254);
-    return email(store);
+    return email(store, format == "idn-email");
   }
-  if (format == "hostname") *max_length = std::min<std::uint64_t>(*max_length, 253);
   const std::string pattern = pattern_of(format);
+  if (format == "hostname" || format == "idn-hostname") {
+    *max_length = std::min<std::uint64_t>(*max_length, 253);
+    return host_language(store, pattern);
+  }
   if (pattern.empty())
     throw GrammarError("the format '" + std::string(format) + "' is not known", "", "format",
                        "Use a pattern instead, or relax the schema.");
@@ -125,6 +204,11 @@ RegexStore::Id format_language(RegexStore& store, std::string_view format, std::
 
 namespace ag {
 
-bool known_format(std::string_view format) { return format == "email" || !regular::pattern_of(format).empty(); }
+bool known_format(std::string_view format) {
+  static constexpr std::string_view kKnown[] = {
+      "date", "time", "date-time", "duration", "uuid", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6", "uri",
+      "uri-reference", "iri", "iri-reference", "uri-template", "json-pointer", "relative-json-pointer", "regex"};
+  return std::find(std::begin(kKnown), std::end(kKnown), format) != std::end(kKnown);
+}
 
 }  // namespace ag

@@ -28,7 +28,9 @@ class NameAutomaton final : public CpAutomaton {
   std::uint32_t min_cost(State state, std::uint32_t label, bool quoted) override;
 
   bool has_label(std::uint32_t label) const override {
-    return label < names_.size() || classes_[label - names_.size()]->start() != kDead;
+    if (label < names_.size()) return true;
+    const std::size_t j = label - names_.size();  // classes after one that has every key are not kept
+    return j < classes_.size() && classes_[j]->start() != kDead;
   }
   std::size_t bytes() const override { return sizeof(*this) + bytes_; }
 

@@ -34,6 +34,17 @@ constexpr std::uint64_t kAppliedWords =
           Keyword::kRef, Keyword::kDynamicRef, Keyword::kRecursiveRef, Keyword::kDependentSchemas, Keyword::kDependencies});
 constexpr std::uint64_t kUnevaluatedWords = bits({Keyword::kUnevaluatedItems, Keyword::kUnevaluatedProperties});
 
+// How the strings that are written differ from all strings of a format.
+std::string_view narrowing_of(std::string_view format) {
+  if (format == "time" || format == "date-time") return "leap seconds are not written";
+  if (format == "email" || format == "idn-email") return "quoted local parts and address literals are not written";
+  if (format == "hostname") return "labels in Punycode (xn--) are not written";
+  if (format == "idn-hostname") return "only scripts without rules about neighbouring letters are written, in short labels";
+  if (format == "uri-template") return "the operators that RFC 6570 keeps for later are not written";
+  if (format == "regex") return "groups nest at most three deep; names and references are not written";
+  return {};
+}
+
 // The first draft that knows the keyword.
 Draft first_draft(Keyword k) {
   switch (k) {
@@ -339,6 +350,7 @@ const NumberPart* Compiler::number_part(const KeywordSet& set, bool integer) {
     Decimal divisor = Decimal::parse(d);
     if (divisor.zero() || divisor.negative) fail(*set.schema, "multipleOf", "multipleOf must be greater than 0", "");
     part.multiple_of = one(d);
+    note(Note::kNarrowed, *set.schema, "multipleOf", "numbers are written without an exponent");
   }
   return finish_number(part);
 }
@@ -369,6 +381,8 @@ const StringPart* Compiler::string_part(const KeywordSet& set) {
     if (!v->is(Type::kString)) fail(*set.schema, "format", "format must be a string, not " + json::excerpt(*v), "");
     if (known_format(v->text())) {
       part.formats = one(v->text());
+      std::string_view less = coverage_ ? narrowing_of(v->text()) : std::string_view{};
+      if (!less.empty()) note(Note::kNarrowed, *set.schema, "format", less);
     } else if (coverage_) {
       note(Note::kWarning, *set.schema, "format", std::string(v->text()) + " is not a known format, so it only describes");
     }

@@ -19,7 +19,7 @@ enum class Keyword : std::uint8_t {
   kMinimum, kMaximum, kExclusiveMinimum, kExclusiveMaximum, kMultipleOf,
   kAllOf, kAnyOf, kOneOf, kNot, kIf, kThen, kElse,
   kRef, kDynamicRef, kRecursiveRef, kAnchor, kDynamicAnchor, kRecursiveAnchor, kId, kLegacyId, kDefs, kDefinitions, kSchema,
-  kCount
+  kCount  // at most 64: sets of keywords are words
 };
 
 inline constexpr std::size_t kKeywordCount = static_cast<std::size_t>(Keyword::kCount);

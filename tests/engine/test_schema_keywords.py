@@ -359,3 +359,26 @@ def test_arrays(schema: Any, good: list[str], bad: list[str]) -> None:
 )
 def test_objects(schema: Any, good: list[str], bad: list[str]) -> None:
     check(schema, good, bad)
+
+
+@cases(
+    ("iri", {"format": "iri"}, ['"http://é.example/ü?x=1#y"', '"urn:ä"'], ['"é"', '"http://a b"']),
+    ("iri-reference", {"format": "iri-reference"}, ['"/é"', '"#ü"', '""'], ['"\\\\x"', '"a b"']),
+    ("uri-template", {"format": "uri-template"}, ['"/u/{id}{?a,b*,c:3}"', '"x"'], ['"{"', '"{}"', '"{a,,b}"', '"a b"']),
+    ("idn-email", {"format": "idn-email"}, ['"δοκιμή@example.com"', '"a@실례.테스트"'], ['"a"', '"a@-x"']),
+    (
+        "idn-hostname",
+        {"format": "idn-hostname"},
+        ['"실례.테스트"', '"example.org"'],
+        ['"-a"', '"xn--x"', '"a..b"', '""'],
+    ),
+    ("hostname", {"format": "hostname"}, ['"a-b.example"'], ['"xn--x"', '"ab--c"', '"-a"', '"a_b"']),
+    (
+        "regex",
+        {"format": "regex"},
+        ['"^[a-z]{2,5}$"', '"(a|b)*\\\\d"', '"((?:x)+)?"', '"[^\\\\]]"'],
+        ['"*"', '"("', '"[z-a]"', '"a{3,2}"', '"\\\\"'],
+    ),
+)
+def test_formats(schema: Any, good: list[str], bad: list[str]) -> None:
+    check({"type": "string", **schema}, good, bad)
