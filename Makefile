@@ -36,6 +36,8 @@ PYTHON := $(VENV_PYTHON)
 READY := $(DONE)/dev
 endif
 
+CPP_FILES = $(shell find engine tests -name '*.cpp' -o -name '*.h')
+CLANG_FORMAT = $(PYTHON) -c 'import clang_format; clang_format.clang_format()'
 BUILD ?= build/native
 SANITIZE_BUILD := build/sanitize
 CMAKE = $(PYTHON) -m cmake -G Ninja --log-level=WARNING \
@@ -100,10 +102,12 @@ $(DONE)/bench: | $(DONE)/project
 lint: $(READY) ## Check style: ruff for Python, clang-format for C++
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check --quiet . || { echo "Some files are not formatted: run 'make format'." >&2; exit 1; }
+	@$(CLANG_FORMAT) --dry-run --Werror $(CPP_FILES) || { echo "Some files are not formatted: run 'make format'." >&2; exit 1; }
 
 format: $(READY) ## Rewrite files in the project's style
 	@$(PYTHON) -m ruff check --fix --quiet . || true
 	@$(PYTHON) -m ruff format .
+	@$(CLANG_FORMAT) -i $(CPP_FILES)
 
 types: $(READY) ## Check types with mypy --strict (tests/typing holds the type tests)
 	@$(PYTHON) -m mypy

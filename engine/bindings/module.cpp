@@ -1,4 +1,5 @@
-// The Python face of the engine: the only place that sees Python. No exception but the three translated below leaves it.
+// The Python face of the engine: the only place that sees Python. No exception but the three translated below leaves
+// it.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
@@ -80,7 +81,8 @@ class PyMask {
       throw nb::value_error(message.c_str());
     }
     if (row < 0 || static_cast<std::size_t>(row) >= view_.rows) {
-      std::string message = "row " + std::to_string(row) + " is outside the mask's " + std::to_string(view_.rows) + " rows";
+      std::string message =
+          "row " + std::to_string(row) + " is outside the mask's " + std::to_string(view_.rows) + " rows";
       throw nb::index_error(message.c_str());
     }
     return view_.data + static_cast<std::size_t>(row) * words;
@@ -105,7 +107,9 @@ struct PyMatcher {
 };
 
 // Token ids come as any integers: what is no id is refused, not wrapped around.
-std::uint32_t token_id(std::int64_t id) { return id < 0 || id > 0xffff'fffe ? 0xffff'ffffu : static_cast<std::uint32_t>(id); }
+std::uint32_t token_id(std::int64_t id) {
+  return id < 0 || id > 0xffff'fffe ? 0xffff'ffffu : static_cast<std::uint32_t>(id);
+}
 
 std::vector<std::uint32_t> token_ids(const std::vector<std::int64_t>& ids) {
   std::vector<std::uint32_t> out;
@@ -153,112 +157,154 @@ NB_MODULE(_core, m) {
   });
 
   nb::class_<Spec>(m, "Spec")
-      .def_static("lit", [](const std::string& text) {
-        auto s = node(Spec::kLit);
-        s->text = text;
-        return SpecPtr(s);
-      }, "text"_a)
-      .def_static("tok", [](const MarkArg& token) {
-        auto s = node(Spec::kTok);
-        s->mark = mark(token);
-        return SpecPtr(s);
-      }, "token"_a)
-      .def_static("text", [](const std::vector<std::string>& excludes) {
-        auto s = node(Spec::kText);
-        s->excludes = excludes;
-        return SpecPtr(s);
-      }, "excludes"_a)
-      .def_static("seq", [](const std::vector<SpecPtr>& items) {
-        auto s = node(Spec::kSeq);
-        s->children = items;
-        return SpecPtr(s);
-      }, "items"_a)
-      .def_static("choice", [](const std::vector<SpecPtr>& options) {
-        auto s = node(Spec::kChoice);
-        s->children = options;
-        return SpecPtr(s);
-      }, "options"_a)
-      .def_static("opt", [](const SpecPtr& item) {
-        auto s = node(Spec::kOpt);
-        s->children = {item};
-        return SpecPtr(s);
-      }, "item"_a)
-      .def_static("rep", [](const SpecPtr& item, std::uint64_t min, std::optional<std::uint64_t> max,
-                            std::optional<SpecPtr> sep) {
-        auto s = node(Spec::kRep);
-        s->children = {item};
-        if (sep) s->children.push_back(*sep);
-        s->min = min;
-        s->max = max.value_or(ag::kNoMax);
-        return SpecPtr(s);
-      }, "item"_a, "min"_a, "max"_a.none(), "sep"_a.none())
-      .def_static("tag", [](const MarkArg& begin, const SpecPtr& content, const MarkArg& end) {
-        auto s = node(Spec::kTag);
-        s->begin = mark(begin);
-        s->children = {content};
-        s->end = mark(end);
-        return SpecPtr(s);
-      }, "begin"_a, "content"_a, "end"_a)
-      .def_static("dispatch", [](const std::vector<SpecPtr>& tags, const std::vector<MarkArg>& triggers,
-                                 const std::vector<MarkArg>& stops, const std::vector<std::string>& excludes,
-                                 std::uint64_t at_least, std::optional<std::uint64_t> at_most, bool stop_after_first) {
-        auto s = node(Spec::kDispatch);
-        s->children = tags;
-        s->triggers = marks(triggers);
-        s->stops = marks(stops);
-        s->excludes = excludes;
-        s->min = at_least;
-        s->max = at_most.value_or(ag::kNoMax);
-        s->stop_after_first = stop_after_first;
-        return SpecPtr(s);
-      }, "tags"_a, "triggers"_a, "stops"_a, "excludes"_a, "at_least"_a, "at_most"_a.none(), "stop_after_first"_a)
-      .def_static("regex", [](const std::string& pattern) {
-        auto s = node(Spec::kRegex);
-        s->text = pattern;
-        return SpecPtr(s);
-      }, "pattern"_a)
-      .def_static("ebnf", [](const std::string& text) {
-        auto s = node(Spec::kEbnf);
-        s->text = text;
-        return SpecPtr(s);
-      }, "text"_a)
-      .def_static("json_schema", [](const std::string& text, int whitespace, bool any_order, bool relax) {
-        auto s = node(Spec::kSchema);
-        s->text = text;
-        s->schema = {static_cast<ag::Whitespace>(whitespace), any_order, relax};
-        return SpecPtr(s);
-      }, "text"_a, "whitespace"_a, "any_order"_a, "relax"_a);
+      .def_static(
+          "lit",
+          [](const std::string& text) {
+            auto s = node(Spec::kLit);
+            s->text = text;
+            return SpecPtr(s);
+          },
+          "text"_a)
+      .def_static(
+          "tok",
+          [](const MarkArg& token) {
+            auto s = node(Spec::kTok);
+            s->mark = mark(token);
+            return SpecPtr(s);
+          },
+          "token"_a)
+      .def_static(
+          "text",
+          [](const std::vector<std::string>& excludes) {
+            auto s = node(Spec::kText);
+            s->excludes = excludes;
+            return SpecPtr(s);
+          },
+          "excludes"_a)
+      .def_static(
+          "seq",
+          [](const std::vector<SpecPtr>& items) {
+            auto s = node(Spec::kSeq);
+            s->children = items;
+            return SpecPtr(s);
+          },
+          "items"_a)
+      .def_static(
+          "choice",
+          [](const std::vector<SpecPtr>& options) {
+            auto s = node(Spec::kChoice);
+            s->children = options;
+            return SpecPtr(s);
+          },
+          "options"_a)
+      .def_static(
+          "opt",
+          [](const SpecPtr& item) {
+            auto s = node(Spec::kOpt);
+            s->children = {item};
+            return SpecPtr(s);
+          },
+          "item"_a)
+      .def_static(
+          "rep",
+          [](const SpecPtr& item, std::uint64_t min, std::optional<std::uint64_t> max, std::optional<SpecPtr> sep) {
+            auto s = node(Spec::kRep);
+            s->children = {item};
+            if (sep) s->children.push_back(*sep);
+            s->min = min;
+            s->max = max.value_or(ag::kNoMax);
+            return SpecPtr(s);
+          },
+          "item"_a, "min"_a, "max"_a.none(), "sep"_a.none())
+      .def_static(
+          "tag",
+          [](const MarkArg& begin, const SpecPtr& content, const MarkArg& end) {
+            auto s = node(Spec::kTag);
+            s->begin = mark(begin);
+            s->children = {content};
+            s->end = mark(end);
+            return SpecPtr(s);
+          },
+          "begin"_a, "content"_a, "end"_a)
+      .def_static(
+          "dispatch",
+          [](const std::vector<SpecPtr>& tags, const std::vector<MarkArg>& triggers, const std::vector<MarkArg>& stops,
+             const std::vector<std::string>& excludes, std::uint64_t at_least, std::optional<std::uint64_t> at_most,
+             bool stop_after_first) {
+            auto s = node(Spec::kDispatch);
+            s->children = tags;
+            s->triggers = marks(triggers);
+            s->stops = marks(stops);
+            s->excludes = excludes;
+            s->min = at_least;
+            s->max = at_most.value_or(ag::kNoMax);
+            s->stop_after_first = stop_after_first;
+            return SpecPtr(s);
+          },
+          "tags"_a, "triggers"_a, "stops"_a, "excludes"_a, "at_least"_a, "at_most"_a.none(), "stop_after_first"_a)
+      .def_static(
+          "regex",
+          [](const std::string& pattern) {
+            auto s = node(Spec::kRegex);
+            s->text = pattern;
+            return SpecPtr(s);
+          },
+          "pattern"_a)
+      .def_static(
+          "ebnf",
+          [](const std::string& text) {
+            auto s = node(Spec::kEbnf);
+            s->text = text;
+            return SpecPtr(s);
+          },
+          "text"_a)
+      .def_static(
+          "json_schema",
+          [](const std::string& text, int whitespace, bool any_order, bool relax) {
+            auto s = node(Spec::kSchema);
+            s->text = text;
+            s->schema = {static_cast<ag::Whitespace>(whitespace), any_order, relax};
+            return SpecPtr(s);
+          },
+          "text"_a, "whitespace"_a, "any_order"_a, "relax"_a);
 
   nb::class_<ag::Vocabulary>(m, "Vocabulary")
-      .def("__init__", [](ag::Vocabulary* self, nb::sequence tokens, const std::vector<std::pair<std::string, std::int64_t>>& special,
-                          const std::vector<std::int64_t>& end) {
-        std::vector<std::string> bytes;
-        bytes.reserve(nb::len(tokens));
-        std::size_t i = 0;
-        for (nb::handle t : tokens) {
-          if (!PyBytes_Check(t.ptr())) {
-            std::string message = "token " + std::to_string(i) + " is not bytes";
-            throw nb::type_error(message.c_str());
-          }
-          bytes.emplace_back(PyBytes_AS_STRING(t.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(t.ptr())));
-          ++i;
-        }
-        std::vector<std::pair<std::string, std::uint32_t>> names;
-        for (const auto& [name, id] : special) names.emplace_back(name, token_id(id));
-        nb::gil_scoped_release release;
-        new (self) ag::Vocabulary(std::move(bytes), std::move(names), token_ids(end));
-      }, "tokens"_a, "special"_a, "end"_a)
+      .def(
+          "__init__",
+          [](ag::Vocabulary* self, nb::sequence tokens,
+             const std::vector<std::pair<std::string, std::int64_t>>& special, const std::vector<std::int64_t>& end) {
+            std::vector<std::string> bytes;
+            bytes.reserve(nb::len(tokens));
+            std::size_t i = 0;
+            for (nb::handle t : tokens) {
+              if (!PyBytes_Check(t.ptr())) {
+                std::string message = "token " + std::to_string(i) + " is not bytes";
+                throw nb::type_error(message.c_str());
+              }
+              bytes.emplace_back(PyBytes_AS_STRING(t.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(t.ptr())));
+              ++i;
+            }
+            std::vector<std::pair<std::string, std::uint32_t>> names;
+            for (const auto& [name, id] : special) names.emplace_back(name, token_id(id));
+            nb::gil_scoped_release release;
+            new (self) ag::Vocabulary(std::move(bytes), std::move(names), token_ids(end));
+          },
+          "tokens"_a, "special"_a, "end"_a)
       .def_prop_ro("size", &ag::Vocabulary::size)
       .def_prop_ro("fingerprint", &ag::Vocabulary::fingerprint)
       .def_prop_ro("memory", &ag::Vocabulary::memory)
-      .def("token_bytes", [](const ag::Vocabulary& v, std::int64_t id) {
-        if (id < 0 || id >= v.size()) throw nb::index_error("token id outside the vocabulary");
-        auto b = v.bytes(static_cast<std::uint32_t>(id));
-        return nb::bytes(b.data(), b.size());
-      }, "token"_a)
-      .def("longest_match", [](const ag::Vocabulary& v, nb::bytes text) {
-        return v.longest_match({text.c_str(), text.size()});
-      }, "text"_a);
+      .def(
+          "token_bytes",
+          [](const ag::Vocabulary& v, std::int64_t id) {
+            if (id < 0 || id >= v.size()) throw nb::index_error("token id outside the vocabulary");
+            auto b = v.bytes(static_cast<std::uint32_t>(id));
+            return nb::bytes(b.data(), b.size());
+          },
+          "token"_a)
+      .def(
+          "longest_match",
+          [](const ag::Vocabulary& v, nb::bytes text) { return v.longest_match({text.c_str(), text.size()}); },
+          "text"_a);
 
   nb::class_<PyGrammar>(m, "Grammar")
       .def("matcher", [](const PyGrammar& g) { return new PyMatcher(g.grammar); })
@@ -270,20 +316,26 @@ NB_MODULE(_core, m) {
       });
 
   nb::class_<ag::EngineCore>(m, "EngineCore")
-      .def_static("make", [](std::shared_ptr<const ag::Vocabulary> vocab, std::uint64_t cache_bytes) {
-        ag::EngineOptions options;
-        options.cache_bytes = cache_bytes;
-        return std::make_shared<ag::EngineCore>(std::move(vocab), options);
-      }, "vocab"_a, "cache_bytes"_a)
-      .def("compile", [](ag::EngineCore& e, const SpecPtr& spec) {
-        std::shared_ptr<const ag::Compiled> compiled;
-        std::shared_ptr<const ag::Grammar> grammar;
-        {
-          nb::gil_scoped_release release;
-          grammar = e.compile(spec, &compiled);
-        }
-        return new PyGrammar{std::move(grammar), std::move(compiled)};
-      }, "spec"_a)
+      .def_static(
+          "make",
+          [](std::shared_ptr<const ag::Vocabulary> vocab, std::uint64_t cache_bytes) {
+            ag::EngineOptions options;
+            options.cache_bytes = cache_bytes;
+            return std::make_shared<ag::EngineCore>(std::move(vocab), options);
+          },
+          "vocab"_a, "cache_bytes"_a)
+      .def(
+          "compile",
+          [](ag::EngineCore& e, const SpecPtr& spec) {
+            std::shared_ptr<const ag::Compiled> compiled;
+            std::shared_ptr<const ag::Grammar> grammar;
+            {
+              nb::gil_scoped_release release;
+              grammar = e.compile(spec, &compiled);
+            }
+            return new PyGrammar{std::move(grammar), std::move(compiled)};
+          },
+          "spec"_a)
       .def("clear", &ag::EngineCore::clear)
       .def("stats", [](const ag::EngineCore& e) {
         auto s = e.stats();
@@ -302,63 +354,87 @@ NB_MODULE(_core, m) {
       });
 
   nb::class_<PyMatcher>(m, "Matcher")
-      .def("fill_mask", [](PyMatcher& p, nb::handle mask, std::int64_t row) {
-        return p.matcher.fill(p.mask->row(mask, row, p.matcher.vocab().words()));
-      }, "mask"_a, "row"_a = 0)
-      .def("fill_by_walk", [](PyMatcher& p, nb::handle mask, std::int64_t row) {
-        p.matcher.fill_by_walk(p.mask->row(mask, row, p.matcher.vocab().words()));
-      }, "mask"_a, "row"_a = 0)
-      .def("accept", [](PyMatcher& p, std::int64_t token) { return p.matcher.accept(token_id(token)); }, "token"_a)
-      .def("accept_bytes", [](PyMatcher& p, nb::bytes text) {
-        return p.matcher.accept_bytes({text.c_str(), text.size()});
-      }, "text"_a)
-      .def("rollback", [](PyMatcher& p, std::int64_t n) {
-        if (n < 0) throw nb::value_error("rollback takes a number of steps, not a negative one");
-        p.matcher.rollback(static_cast<std::uint64_t>(n));
-      }, "n"_a = 1)
+      .def(
+          "fill_mask",
+          [](PyMatcher& p, nb::handle mask, std::int64_t row) {
+            return p.matcher.fill(p.mask->row(mask, row, p.matcher.vocab().words()));
+          },
+          "mask"_a, "row"_a = 0)
+      .def(
+          "fill_by_walk",
+          [](PyMatcher& p, nb::handle mask, std::int64_t row) {
+            p.matcher.fill_by_walk(p.mask->row(mask, row, p.matcher.vocab().words()));
+          },
+          "mask"_a, "row"_a = 0)
+      .def(
+          "accept", [](PyMatcher& p, std::int64_t token) { return p.matcher.accept(token_id(token)); }, "token"_a)
+      .def(
+          "accept_bytes",
+          [](PyMatcher& p, nb::bytes text) { return p.matcher.accept_bytes({text.c_str(), text.size()}); }, "text"_a)
+      .def(
+          "rollback",
+          [](PyMatcher& p, std::int64_t n) {
+            if (n < 0) throw nb::value_error("rollback takes a number of steps, not a negative one");
+            p.matcher.rollback(static_cast<std::uint64_t>(n));
+          },
+          "n"_a = 1)
       .def("fork", [](const PyMatcher& p) { return new PyMatcher(p.matcher.fork()); })
       .def("reset", [](PyMatcher& p) { p.matcher.reset(); })
       .def_prop_ro("can_end", [](const PyMatcher& p) { return p.matcher.can_end(); })
       .def_prop_ro("ended", [](const PyMatcher& p) { return p.matcher.ended(); })
       .def_prop_ro("depth", [](const PyMatcher& p) { return p.matcher.depth(); })
-      .def("forced_bytes", [](const PyMatcher& p) {
-        auto s = p.matcher.forced_bytes();
-        return nb::bytes(s.data(), s.size());
-      })
-      .def("forced_tokens", [](const PyMatcher& p, nb::object tokenize) {
-        std::function<std::vector<std::uint32_t>(const std::string&)> call;
-        if (!tokenize.is_none()) {
-          call = [&](const std::string& text) {
-            return token_ids(nb::cast<std::vector<std::int64_t>>(tokenize(nb::bytes(text.data(), text.size()))));
-          };
-        }
-        return p.matcher.forced_tokens(call);
-      }, "tokenize"_a.none())
-      .def("shortest_end", [](const PyMatcher& p) {
-        nb::list out;
-        for (const auto& unit : p.matcher.shortest_end().units) out.append(nb::make_tuple(unit.token, unit.value));
-        return out;
-      })
-      .def("validate", [](const PyMatcher& p, const std::vector<std::int64_t>& tokens) {
-        return p.matcher.validate(token_ids(tokens));
-      }, "tokens"_a)
-      .def("fill_draft", [](PyMatcher& p, nb::handle mask, const std::vector<std::int64_t>& tokens,
-                            const std::vector<std::int64_t>& parents) {
-        if (tokens.empty()) return;
-        std::uint32_t* first = p.mask->row(mask, 0, p.matcher.vocab().words());
-        p.mask->row(mask, static_cast<std::int64_t>(tokens.size()) - 1, p.matcher.vocab().words());
-        p.matcher.fill_draft(first, token_ids(tokens), parents);
-      }, "mask"_a, "tokens"_a, "parents"_a);
+      .def("forced_bytes",
+           [](const PyMatcher& p) {
+             auto s = p.matcher.forced_bytes();
+             return nb::bytes(s.data(), s.size());
+           })
+      .def(
+          "forced_tokens",
+          [](const PyMatcher& p, nb::object tokenize) {
+            std::function<std::vector<std::uint32_t>(const std::string&)> call;
+            if (!tokenize.is_none()) {
+              call = [&](const std::string& text) {
+                return token_ids(nb::cast<std::vector<std::int64_t>>(tokenize(nb::bytes(text.data(), text.size()))));
+              };
+            }
+            return p.matcher.forced_tokens(call);
+          },
+          "tokenize"_a.none())
+      .def("shortest_end",
+           [](const PyMatcher& p) {
+             nb::list out;
+             for (const auto& unit : p.matcher.shortest_end().units) out.append(nb::make_tuple(unit.token, unit.value));
+             return out;
+           })
+      .def(
+          "validate",
+          [](const PyMatcher& p, const std::vector<std::int64_t>& tokens) {
+            return p.matcher.validate(token_ids(tokens));
+          },
+          "tokens"_a)
+      .def(
+          "fill_draft",
+          [](PyMatcher& p, nb::handle mask, const std::vector<std::int64_t>& tokens,
+             const std::vector<std::int64_t>& parents) {
+            if (tokens.empty()) return;
+            std::uint32_t* first = p.mask->row(mask, 0, p.matcher.vocab().words());
+            p.mask->row(mask, static_cast<std::int64_t>(tokens.size()) - 1, p.matcher.vocab().words());
+            p.matcher.fill_draft(first, token_ids(tokens), parents);
+          },
+          "mask"_a, "tokens"_a, "parents"_a);
 
-  m.def("fill_masks", [](const std::vector<PyMatcher*>& matchers, nb::handle mask, const std::vector<std::int64_t>& rows) {
-    if (matchers.empty()) return;
-    if (rows.size() != matchers.size()) throw nb::value_error("fill_masks needs one row for each matcher");
-    std::vector<std::uint32_t*> at;
-    PyMask view_of;
-    for (std::size_t i = 0; i < matchers.size(); ++i) {
-      at.push_back(view_of.row(mask, rows[i], matchers[i]->matcher.vocab().words()));
-    }
-    nb::gil_scoped_release release;
-    for (std::size_t i = 0; i < matchers.size(); ++i) matchers[i]->matcher.fill(at[i]);
-  }, "matchers"_a, "mask"_a, "rows"_a);
+  m.def(
+      "fill_masks",
+      [](const std::vector<PyMatcher*>& matchers, nb::handle mask, const std::vector<std::int64_t>& rows) {
+        if (matchers.empty()) return;
+        if (rows.size() != matchers.size()) throw nb::value_error("fill_masks needs one row for each matcher");
+        std::vector<std::uint32_t*> at;
+        PyMask view_of;
+        for (std::size_t i = 0; i < matchers.size(); ++i) {
+          at.push_back(view_of.row(mask, rows[i], matchers[i]->matcher.vocab().words()));
+        }
+        nb::gil_scoped_release release;
+        for (std::size_t i = 0; i < matchers.size(); ++i) matchers[i]->matcher.fill(at[i]);
+      },
+      "matchers"_a, "mask"_a, "rows"_a);
 }

@@ -66,9 +66,8 @@ DispatchRule::DispatchRule(DispatchSpec spec, TerminalPool& pool) : spec_(std::m
       text_triggers_.push_back(static_cast<std::uint32_t>(triggers_.size()));
       open.patterns.push_back(marks[t].text);
       const std::size_t skip = marks[t].text.size();
-      std::sort(tags.begin(), tags.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return spec_.tags[a].begin.text < spec_.tags[b].begin.text;
-      });
+      std::sort(tags.begin(), tags.end(),
+                [&](std::uint32_t a, std::uint32_t b) { return spec_.tags[a].begin.text < spec_.tags[b].begin.text; });
       std::vector<std::string> rests;
       rests.reserve(tags.size());
       for (std::size_t i = 0; i < tags.size(); ++i) {
@@ -89,7 +88,8 @@ DispatchRule::DispatchRule(DispatchSpec spec, TerminalPool& pool) : spec_(std::m
   for (const auto& stop : spec_.stops) {
     if (stop.is_token()) continue;
     for (const auto& t : marks) {
-      if (!t.is_token() && (t.text.find(stop.text) != std::string::npos || stop.text.find(t.text) != std::string::npos)) {
+      if (!t.is_token() &&
+          (t.text.find(stop.text) != std::string::npos || stop.text.find(t.text) != std::string::npos)) {
         throw GrammarError("the stop '" + stop.text + "' overlaps the trigger '" + t.text + "'", "", "stops",
                            "Stops and triggers must not contain one another.");
       }
@@ -140,7 +140,8 @@ void DispatchRule::expand(std::uint32_t state, const Payload& payload, Edges& ou
       if (enough(payload)) add_done(out);
       if (!full(payload)) {
         for (std::uint32_t t = static_cast<std::uint32_t>(text_triggers_.size()); t < triggers_.size(); ++t) {
-          out.push_back({Edge::kToken, false, kFan + t, nullptr, nullptr, &spec_.triggers[triggers_[t].mark].ids, payload});
+          out.push_back(
+              {Edge::kToken, false, kFan + t, nullptr, nullptr, &spec_.triggers[triggers_[t].mark].ids, payload});
         }
       }
       if (enough(payload)) {
@@ -279,7 +280,9 @@ void DispatchRule::write_min(std::uint32_t state, const Payload& payload, Ending
   if (state >= kFan) {
     const Trigger& trigger = triggers_[state - kFan];
     const auto& mark = spec_.triggers[trigger.mark];
-    auto rest = [&](std::uint32_t t) { return mark.is_token() ? 0 : spec_.tags[t].begin.text.size() - mark.text.size(); };
+    auto rest = [&](std::uint32_t t) {
+      return mark.is_token() ? 0 : spec_.tags[t].begin.text.size() - mark.text.size();
+    };
     tag = *std::min_element(trigger.tags.begin(), trigger.tags.end(), [&](std::uint32_t a, std::uint32_t b) {
       return add_cost(rest(a), tag_cost(a)) < add_cost(rest(b), tag_cost(b));
     });

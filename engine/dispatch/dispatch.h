@@ -63,9 +63,9 @@ class DispatchRule final : public Rule {
   void write_mark(const DispatchSpec::Mark& mark, Ending& out) const;
 
   struct Trigger {
-    std::uint32_t mark;                  // index into spec_.triggers
-    TerminalPtr fan;                     // over the rest of the beginnings; null when there is one, empty
-    std::vector<std::uint32_t> tags;     // fan label -> tag
+    std::uint32_t mark;               // index into spec_.triggers
+    TerminalPtr fan;                  // over the rest of the beginnings; null when there is one, empty
+    std::vector<std::uint32_t> tags;  // fan label -> tag
   };
   DispatchSpec spec_;
   std::vector<Trigger> triggers_;             // text triggers first, in order, then token triggers

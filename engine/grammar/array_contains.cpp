@@ -11,7 +11,8 @@ std::uint64_t CountedArrayRule::last_count(const CountedArraySpec& spec) {
 
 std::uint64_t CountedArrayRule::places(const CountedArraySpec& spec) {
   std::uint64_t total = std::min(last_count(spec), kMaxPlaces) + 1;
-  for (const auto& b : spec.bounds) total = std::min(mul_cost(total, std::min(last_of(b), kMaxPlaces) + 1), kMaxPlaces + 1);
+  for (const auto& b : spec.bounds)
+    total = std::min(mul_cost(total, std::min(last_of(b), kMaxPlaces) + 1), kMaxPlaces + 1);
   return total;
 }
 

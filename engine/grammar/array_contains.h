@@ -8,8 +8,8 @@
 namespace ag {
 
 struct CountedArraySpec {
-  // One way to be an item: its value, and for which bounds it counts (bit j: bounds[j]). A value that counts for a bound
-  // with a maximum is in no cell that does not count for it.
+  // One way to be an item: its value, and for which bounds it counts (bit j: bounds[j]). A value that counts for a
+  // bound with a maximum is in no cell that does not count for it.
   struct Cell {
     Symbol value;
     std::uint32_t counts;
@@ -25,9 +25,9 @@ struct CountedArraySpec {
   Whitespace whitespace = Whitespace::kFlexible;
 };
 
-// The payload's word numbers the pair (items so far, counts so far), each clipped where it no longer matters. A table holds
-// the cost of a shortest end from each such place, so that no place without one is ever entered.
-// States: 0 before '[', 1 after it, 2 after an item, 3 after ',', 4 done.
+// The payload's word numbers the pair (items so far, counts so far), each clipped where it no longer matters. A table
+// holds the cost of a shortest end from each such place, so that no place without one is ever entered. States: 0 before
+// '[', 1 after it, 2 after an item, 3 after ',', 4 done.
 class CountedArrayRule final : public Rule {
  public:
   static constexpr std::uint64_t kMaxPlaces = 1u << 20;
@@ -57,8 +57,8 @@ class CountedArrayRule final : public Rule {
   const Cell* cheapest(std::uint64_t place) const;
 
   CountedArraySpec spec_;
-  std::uint64_t last_count_;       // the item count stops here: at max_items, or where it no longer matters
-  std::uint64_t per_count_ = 1;    // places for each item count
+  std::uint64_t last_count_;         // the item count stops here: at max_items, or where it no longer matters
+  std::uint64_t per_count_ = 1;      // places for each item count
   std::vector<std::uint64_t> rest_;  // place -> cost of a shortest end, before ']' or ','
   TerminalPtr open_, close_first_, close_, comma_;
 };

@@ -25,7 +25,8 @@ const SeenKey* seen_keys(const Payload& p) { return p.blob ? p.blob->keys : null
 UniqueArrayRule::UniqueArrayRule(UniqueArraySpec spec, TerminalPool& pool) : spec_(std::move(spec)) {
   std::sort(spec_.strings.begin(), spec_.strings.end());
   spec_.strings.erase(std::unique(spec_.strings.begin(), spec_.strings.end()), spec_.strings.end());
-  if (!spec_.open) spec_.max_items = std::min<std::uint64_t>(spec_.max_items, spec_.strings.size() + spec_.literals.size());
+  if (!spec_.open)
+    spec_.max_items = std::min<std::uint64_t>(spec_.max_items, spec_.strings.size() + spec_.literals.size());
   open_ = pool.punctuation('[', false, true, spec_.whitespace);
   close_first_ = pool.punctuation(']', false, false, spec_.whitespace);
   close_ = pool.punctuation(']', true, false, spec_.whitespace);
@@ -73,10 +74,12 @@ void UniqueArrayRule::expand(std::uint32_t state, const Payload& payload, Edges&
       if (spec_.max_items == 0) break;
       [[fallthrough]];
     case kItem:
-      if (string_ && string_left(payload)) add_edge(out, {string_.get()}, spec_.open ? kOpenString : kListedString, payload);
+      if (string_ && string_left(payload))
+        add_edge(out, {string_.get()}, spec_.open ? kOpenString : kListedString, payload);
       for (std::size_t i = 0; i < spec_.literals.size(); ++i) {
         if (literal_seen(payload, i)) continue;
-        add_edge(out, spec_.literals[i], kAfter, {next_word(payload) | std::uint64_t{1} << (kCountBits + i), payload.blob});
+        add_edge(out, spec_.literals[i], kAfter,
+                 {next_word(payload) | std::uint64_t{1} << (kCountBits + i), payload.blob});
       }
       break;
     case kAfter:
@@ -111,7 +114,8 @@ bool UniqueArrayRule::on_label(std::uint32_t to, const Payload& payload, std::ui
     if (!ObjectRule::unquote(key, {}, &text) || contains_key(keys, text)) return false;
     char* copy = arena.array<char>(text.size() + 1);
     std::copy(text.begin(), text.end(), copy);
-    keys = arena.make<SeenKey>(keys, copy, static_cast<std::uint32_t>(text.size()), std::hash<std::string_view>{}(text), false);
+    keys = arena.make<SeenKey>(keys, copy, static_cast<std::uint32_t>(text.size()), std::hash<std::string_view>{}(text),
+                               false);
   }
   *state = kAfter;
   *out = {next_word(payload), arena.make<Blob>(keys, words, false, bits)};
@@ -124,7 +128,8 @@ bool UniqueArrayRule::key_is_new(const Payload& payload, const KeyByte* key, std
   return ObjectRule::unquote(key, rest, &text) && !contains_key(seen_keys(payload), text);
 }
 
-bool UniqueArrayRule::taken_keys(const Payload& payload, const KeyByte* key, std::vector<std::string_view>* rests) const {
+bool UniqueArrayRule::taken_keys(const Payload& payload, const KeyByte* key,
+                                 std::vector<std::string_view>* rests) const {
   rests->clear();
   if (!seen_keys(payload)) return true;
   std::string prefix(key ? key->length : 0, '\0');

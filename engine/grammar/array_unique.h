@@ -10,17 +10,18 @@
 namespace ag {
 
 struct UniqueArraySpec {
-  std::vector<std::string> strings;    // the strings that an item may be, when they are finitely many
-  std::optional<StringLanguage> open;  // or the language that they are of: any state of it has infinitely many completions
-  std::vector<Symbol> literals;        // terminals of the other values, one for each value; at most kMaxLiterals
+  std::vector<std::string> strings;  // the strings that an item may be, when they are finitely many
+  std::optional<StringLanguage>
+      open;                      // or the language that they are of: any state of it has infinitely many completions
+  std::vector<Symbol> literals;  // terminals of the other values, one for each value; at most kMaxLiterals
   std::uint64_t min_items = 0;
   std::uint64_t max_items = kNoMax;
   Whitespace whitespace = Whitespace::kFlexible;
 };
 
-// The payload's word is the number of items (low bits) and the literals seen (high bits); its blob has the listed strings
-// seen (bits) or all strings seen (keys). What was seen is not offered again, so there is always a way on while values
-// are left.
+// The payload's word is the number of items (low bits) and the literals seen (high bits); its blob has the listed
+// strings seen (bits) or all strings seen (keys). What was seen is not offered again, so there is always a way on while
+// values are left.
 class UniqueArrayRule final : public Rule {
  public:
   static constexpr std::size_t kMaxLiterals = 40;

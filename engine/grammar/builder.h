@@ -24,8 +24,8 @@ struct Symbol {
   bool operator==(const Symbol&) const = default;
 };
 
-// An object. Declared order: members in the order given, then keys of `others` in any order. Any order: all mixed. Keys never
-// repeat, compared decoded, undeclared ones included.
+// An object. Declared order: members in the order given, then keys of `others` in any order. Any order: all mixed. Keys
+// never repeat, compared decoded, undeclared ones included.
 struct ObjectSpec {
   struct Member {
     std::string name;  // decoded, UTF-8
@@ -42,7 +42,8 @@ struct ObjectSpec {
   std::vector<Other> others;
   std::uint64_t min_properties = 0;
   std::uint64_t max_properties = kNoMax;
-  std::uint32_t needs = 0;  // how many needs there are, each to be met by the value of some key that is no member's; at most 4
+  std::uint32_t needs =
+      0;  // how many needs there are, each to be met by the value of some key that is no member's; at most 4
   // member index -> member indices that must be present too
   std::vector<std::pair<std::uint32_t, std::vector<std::uint32_t>>> dependent_required;
   bool any_order = false;
@@ -73,9 +74,9 @@ class Builder {
   Symbol repeat(Symbol item, std::uint64_t min, std::uint64_t max, Symbol separator = {});
   Symbol object(ObjectSpec);
   Symbol array(ArraySpec);
-  Symbol token(std::vector<std::uint32_t> ids);                        // one of these token ids
-  Symbol embed(const std::shared_ptr<const Fragment>&);                // another fragment's root, kept alive
-  Symbol rule(std::unique_ptr<Rule>);                                  // a rule made elsewhere (dispatch)
+  Symbol token(std::vector<std::uint32_t> ids);          // one of these token ids
+  Symbol embed(const std::shared_ptr<const Fragment>&);  // another fragment's root, kept alive
+  Symbol rule(std::unique_ptr<Rule>);                    // a rule made elsewhere (dispatch)
 
   // Recursion: use the symbol of reserve() anywhere, define it once before finish().
   Symbol reserve();

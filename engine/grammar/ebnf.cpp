@@ -21,7 +21,10 @@ constexpr std::uint64_t kMaxCount = 1000;
 class Lowering {
  public:
   Lowering(std::string_view text, const Grammar& grammar, TerminalPool& pool, const Limits& limits)
-      : text_(text), grammar_(grammar), builder_(pool, limits), patterns_(grammar.rules.size()),
+      : text_(text),
+        grammar_(grammar),
+        builder_(pool, limits),
+        patterns_(grammar.rules.size()),
         symbols_(grammar.rules.size()) {}
 
   std::shared_ptr<const Fragment> run() {
@@ -49,7 +52,8 @@ class Lowering {
     for (std::size_t i = 0; i < good.size(); ++i) {
       const RuleDef& r = grammar_.rules[i];
       if (!good[i]) {
-        ebnf::fail_at(text_, r.at, "the rule \"" + r.name + "\" can never be completed: each way through it needs it again",
+        ebnf::fail_at(text_, r.at,
+                      "the rule \"" + r.name + "\" can never be completed: each way through it needs it again",
                       "Add an alternative without the recursion.");
       }
     }

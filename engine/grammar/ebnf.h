@@ -4,8 +4,8 @@
 //   expr ::= [0-9]+ | "(" root ")" | Regex("[a-z]{2,4}") | expr "+" expr
 //
 // Sequences, `|`, groups, `? * + {n} {m,} {m,n}`, literals in double or single quotes, character classes, `.` for any
-// character. Escapes: \n \r \t \\ \" \' \] \- \^ \xHH \uHHHH \UHHHHHHHH \u{H...}. A pattern stands between its quotes as it
-// is, save that \" is a quote. Any recursion is allowed.
+// character. Escapes: \n \r \t \\ \" \' \] \- \^ \xHH \uHHHH \UHHHHHHHH \u{H...}. A pattern stands between its quotes
+// as it is, save that \" is a quote. Any recursion is allowed.
 #pragma once
 
 #include <memory>

@@ -72,7 +72,8 @@ class Reader {
     std::string name = this->name();
     if (name.empty() || !definition_sign()) fail_at(text_, start, "expected a rule: name ::= ...");
     std::uint32_t rule = rule_of(name, start);
-    if (out_.rules[rule].defined) fail_at(text_, start, "the rule \"" + name + "\" is defined twice", "Join the two with '|'.");
+    if (out_.rules[rule].defined)
+      fail_at(text_, start, "the rule \"" + name + "\" is defined twice", "Join the two with '|'.");
     out_.rules[rule].defined = true;
     Expr body = choice();
     out_.rules[rule].body = std::move(body);
@@ -185,7 +186,8 @@ class Reader {
     blanks();
     if (word == "Regex" && eat('(')) {
       blanks();
-      if (at_ == text_.size() || (text_[at_] != '"' && text_[at_] != '\'')) fail("Regex(...) takes a pattern in quotes");
+      if (at_ == text_.size() || (text_[at_] != '"' && text_[at_] != '\''))
+        fail("Regex(...) takes a pattern in quotes");
       out.text = pattern();
       if (!eat(')')) fail_at(text_, start, "Regex lacks its ')'");
       return out;
@@ -239,7 +241,8 @@ class Reader {
       if (at_ == text_.size() || text_[at_] == '\n') fail_at(text_, start, "a character class lacks its ']'");
       if (text_[at_] == ']') break;
       empty = false;
-      if (text_[at_] == '\\' && at_ + 1 < text_.size() && std::string_view("dDwWsS").find(text_[at_ + 1]) != std::string_view::npos) {
+      if (text_[at_] == '\\' && at_ + 1 < text_.size() &&
+          std::string_view("dDwWsS").find(text_[at_ + 1]) != std::string_view::npos) {
         out += text_.substr(at_, 2);
         at_ += 2;
         continue;
@@ -275,7 +278,7 @@ class Reader {
       std::size_t n = 0;
       for (; n < digits && at_ < text_.size(); ++n, ++at_) {
         char d = text_[at_];
-        std::uint32_t v = d >= '0' && d <= '9' ? static_cast<std::uint32_t>(d - '0')
+        std::uint32_t v = d >= '0' && d <= '9'                     ? static_cast<std::uint32_t>(d - '0')
                           : (d | 0x20) >= 'a' && (d | 0x20) <= 'f' ? static_cast<std::uint32_t>((d | 0x20) - 'a' + 10)
                                                                    : 16;
         if (v == 16) break;
@@ -310,7 +313,8 @@ class Reader {
       case 'U':
         return hex(8);
       default:
-        if (std::string_view("\\\"'[]-^/|.(){}?*+$#").find(c) != std::string_view::npos) return static_cast<unsigned char>(c);
+        if (std::string_view("\\\"'[]-^/|.(){}?*+$#").find(c) != std::string_view::npos)
+          return static_cast<unsigned char>(c);
         fail_at(text_, start, std::string("unknown escape \\") + c, "Double the backslash to mean one.");
     }
   }
@@ -330,7 +334,8 @@ class Reader {
       cp = cp << 6 | (b & 0x3Fu);
     }
     static constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (!good || cp < kLeast[length] || cp > 0x10FFFF || (cp >= 0xD800 && cp < 0xE000)) fail("the grammar is not UTF-8");
+    if (!good || cp < kLeast[length] || cp > 0x10FFFF || (cp >= 0xD800 && cp < 0xE000))
+      fail("the grammar is not UTF-8");
     at_ += length;
     return cp;
   }

@@ -13,10 +13,10 @@ namespace ag::ebnf {
 
 struct Expr {
   enum Kind : std::uint8_t { kText, kRegex, kRef, kSeq, kChoice, kRepeat } kind = kText;
-  std::string text;             // kText: UTF-8; kRegex: a pattern (character classes too)
-  std::uint32_t rule = 0;       // kRef
+  std::string text;                // kText: UTF-8; kRegex: a pattern (character classes too)
+  std::uint32_t rule = 0;          // kRef
   std::uint64_t min = 1, max = 1;  // kRepeat, of children[0]
-  std::vector<Expr> children;   // nested at most kMaxNesting deep
+  std::vector<Expr> children;      // nested at most kMaxNesting deep
 };
 
 struct RuleDef {

@@ -49,13 +49,27 @@ std::string ObjectRule::quoted(const std::string& key) {
   std::string out = "\"";
   for (unsigned char c : key) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
       default:
         if (c < 0x20) {
           out += "\\u00";
@@ -82,11 +96,21 @@ bool ObjectRule::unquote(const KeyByte* key, std::string_view rest, std::string*
       continue;
     }
     switch (raw[++i]) {
-      case 'n': out->push_back('\n'); break;
-      case 'r': out->push_back('\r'); break;
-      case 't': out->push_back('\t'); break;
-      case 'b': out->push_back('\b'); break;
-      case 'f': out->push_back('\f'); break;
+      case 'n':
+        out->push_back('\n');
+        break;
+      case 'r':
+        out->push_back('\r');
+        break;
+      case 't':
+        out->push_back('\t');
+        break;
+      case 'b':
+        out->push_back('\b');
+        break;
+      case 'f':
+        out->push_back('\f');
+        break;
       case 'u': {
         std::uint32_t cp = hex4(std::string_view(raw).substr(i + 1, 4));
         i += 4;
@@ -97,7 +121,8 @@ bool ObjectRule::unquote(const KeyByte* key, std::string_view rest, std::string*
         append_utf8(out, cp);
         break;
       }
-      default: out->push_back(raw[i]);
+      default:
+        out->push_back(raw[i]);
     }
   }
   return true;
@@ -105,7 +130,8 @@ bool ObjectRule::unquote(const KeyByte* key, std::string_view rest, std::string*
 
 ObjectRule::ObjectRule(ObjectSpec spec, TerminalPool& pool) : spec_(std::move(spec)) {
   const std::uint32_t m = static_cast<std::uint32_t>(spec_.members.size());
-  if (m >= kMask - 1024) throw GrammarError("an object declares more properties than the engine supports", "", "properties");
+  if (m >= kMask - 1024)
+    throw GrammarError("an object declares more properties than the engine supports", "", "properties");
   if (spec_.max_properties != kNoMax) spec_.max_properties = std::min<std::uint64_t>(spec_.max_properties, kMask - 1);
   if (spec_.min_properties > kMask - 1) throw GrammarError("minProperties is too large", "", "minProperties");
   open_ = pool.punctuation('{', false, true, spec_.whitespace);
@@ -315,7 +341,8 @@ std::vector<ObjectRule::Way> ObjectRule::ways(const Payload& p, const Word& w) c
   auto add = [&](Symbol value, std::uint32_t met) {
     Word after = w;
     after.met = met;
-    bool room = spec_.max_properties == kNoMax || w.count + missing(p, after) + keys_to_come(after) <= spec_.max_properties;
+    bool room =
+        spec_.max_properties == kNoMax || w.count + missing(p, after) + keys_to_come(after) <= spec_.max_properties;
     if (is_productive(value) && room) out.push_back({value, met});
   };
   add(value(w.pending), w.met);
@@ -437,7 +464,8 @@ bool ObjectRule::taken_keys(const Payload& payload, const KeyByte* key, std::vec
     }
   }
   auto from = std::lower_bound(names_.begin(), names_.end(), prefix);
-  for (; from != names_.end() && from->starts_with(prefix); ++from) rests->push_back(std::string_view(*from).substr(prefix.size()));
+  for (; from != names_.end() && from->starts_with(prefix); ++from)
+    rests->push_back(std::string_view(*from).substr(prefix.size()));
   const std::size_t sorted = rests->size();
   for (const SeenKey* k = payload.blob ? payload.blob->keys : nullptr; k; k = k->previous) {
     std::string_view text(k->text, k->size);

@@ -28,7 +28,9 @@ class ObjectRule final : public Rule {
   bool reads_key(std::uint32_t to) const override {
     return to == kOtherColon || (to == kColon && !other_key_ && !spec_.others.empty());
   }
-  bool needs_key(std::uint32_t to, std::uint32_t label) const override { return to == kOtherColon || (to == kColon && label >= by_label_.size()); }
+  bool needs_key(std::uint32_t to, std::uint32_t label) const override {
+    return to == kOtherColon || (to == kColon && label >= by_label_.size());
+  }
   bool key_is_new(const Payload& payload, const KeyByte* key, std::string_view rest) const override;
   bool taken_keys(const Payload& payload, const KeyByte* key, std::vector<std::string_view>* rests) const override;
   bool is_tail(std::uint32_t to) const override { return to == kEnd; }
@@ -53,7 +55,9 @@ class ObjectRule final : public Rule {
     std::uint32_t pending = 0;  // member (or members.size() + class) whose value is due
     std::uint32_t met = 0;      // the needs that are met
     explicit Word(std::uint64_t w)
-        : next(w & kMask), count((w >> 20) & kMask), pending(static_cast<std::uint32_t>((w >> 40) & kMask)),
+        : next(w & kMask),
+          count((w >> 20) & kMask),
+          pending(static_cast<std::uint32_t>((w >> 40) & kMask)),
           met(static_cast<std::uint32_t>(w >> 60)) {}
     std::uint64_t pack() const {
       return std::uint64_t{next} | std::uint64_t{count} << 20 | std::uint64_t{pending} << 40 | std::uint64_t{met} << 60;
@@ -69,8 +73,8 @@ class ObjectRule final : public Rule {
   bool seen(const Payload& p, std::uint32_t member) const {
     return p.blob && p.blob->words && (p.blob->bits[member / 64] >> (member % 64) & 1);
   }
-  bool needed(const Payload& p, std::uint32_t member) const;       // required, or by a member that is there
-  std::uint32_t missing(const Payload& p, const Word& w) const;    // needed members that are not there yet
+  bool needed(const Payload& p, std::uint32_t member) const;     // required, or by a member that is there
+  std::uint32_t missing(const Payload& p, const Word& w) const;  // needed members that are not there yet
   bool member_allowed(const Payload& p, const Word& w, std::uint32_t member) const;
   bool others_allowed(const Payload& p, const Word& w) const;
   bool may_close(const Payload& p, const Word& w) const;
@@ -99,17 +103,17 @@ class ObjectRule final : public Rule {
   std::uint64_t picks_cost(const std::vector<Pick>& picks, bool first) const;
 
   ObjectSpec spec_;
-  std::vector<std::uint32_t> by_label_;      // key label -> member index
-  std::vector<std::uint32_t> next_required_; // member index -> first required index from there on
-  std::vector<std::uint32_t> required_from_; // how many required members from an index on
-  std::vector<std::uint32_t> usable_from_;   // how many usable members from an index on
+  std::vector<std::uint32_t> by_label_;              // key label -> member index
+  std::vector<std::uint32_t> next_required_;         // member index -> first required index from there on
+  std::vector<std::uint32_t> required_from_;         // how many required members from an index on
+  std::vector<std::uint32_t> usable_from_;           // how many usable members from an index on
   std::vector<std::vector<std::uint32_t>> closure_;  // dependentRequired, transitively; empty when there is none
   std::vector<char> usable_, other_usable_, other_has_keys_;
   bool any_other_ = false;
   std::vector<std::uint32_t> keys_for_;  // set of needs -> least number of keys that meet them all; kNever: no keys do
   static constexpr std::uint32_t kNever = 1u << 20;
-  // Undeclared keys of any spelling are read by the terminal of all strings, which every object shares; that they are none of
-  // the names is checked where they end. Null: the key terminal tells all classes apart.
+  // Undeclared keys of any spelling are read by the terminal of all strings, which every object shares; that they are
+  // none of the names is checked where they end. Null: the key terminal tells all classes apart.
   TerminalPtr other_key_;
   std::vector<std::string> names_;  // sorted: declared and forbidden names, where other_key_ is used
   TerminalPtr open_, close_first_, close_, comma_, colon_, key_;

@@ -6,10 +6,12 @@
 namespace ag {
 
 std::uint64_t ObjectRule::member_cost(std::uint32_t k) const {
-  return add_cost(quoted(spec_.members[k].name).size() + colon_->min_rest(Terminal::kStart, 0), min_of(spec_.members[k].value));
+  return add_cost(quoted(spec_.members[k].name).size() + colon_->min_rest(Terminal::kStart, 0),
+                  min_of(spec_.members[k].value));
 }
 
-bool ObjectRule::fresh_key(const Payload& p, const std::vector<Pick>& taken, std::uint32_t cls, std::string* out) const {
+bool ObjectRule::fresh_key(const Payload& p, const std::vector<Pick>& taken, std::uint32_t cls,
+                           std::string* out) const {
   const std::uint32_t label = static_cast<std::uint32_t>(by_label_.size()) + cls;
   const SeenKey* keys = p.blob ? p.blob->keys : nullptr;
   Terminal& terminal = other_key_ ? *other_key_ : *key_;
@@ -42,7 +44,9 @@ bool ObjectRule::fresh_key(const Payload& p, const std::vector<Pick>& taken, std
 bool ObjectRule::plan(const Payload& p, const Word& w, bool at_least_one, std::vector<Pick>* picks) const {
   const std::uint32_t m = static_cast<std::uint32_t>(spec_.members.size());
   std::vector<std::uint32_t> chosen, spare;
-  auto is_free = [&](std::uint32_t k) { return tracked() ? !seen(p, k) && (spec_.any_order || k >= w.next) : k >= w.next; };
+  auto is_free = [&](std::uint32_t k) {
+    return tracked() ? !seen(p, k) && (spec_.any_order || k >= w.next) : k >= w.next;
+  };
   for (std::uint32_t k = 0; k < m; ++k) {
     if (!is_free(k)) continue;
     if (needed(p, k)) {
@@ -53,7 +57,8 @@ bool ObjectRule::plan(const Payload& p, const Word& w, bool at_least_one, std::v
     }
   }
   std::vector<Pick> extra;
-  for (std::uint32_t needs = unmet(w.met); needs;) {  // keys that meet as many needs as it takes to need the fewest keys
+  for (std::uint32_t needs = unmet(w.met);
+       needs;) {  // keys that meet as many needs as it takes to need the fewest keys
     Pick best;
     std::uint32_t meets = 0;
     for (std::uint32_t set = 1; set < keys_for_.size(); ++set) {
@@ -109,7 +114,8 @@ bool ObjectRule::plan(const Payload& p, const Word& w, bool at_least_one, std::v
   }
   if (spec_.max_properties != kNoMax && w.count + chosen.size() + extra.size() > spec_.max_properties) return false;
   std::sort(chosen.begin(), chosen.end());
-  for (std::uint32_t k : chosen) picks->push_back({quoted(spec_.members[k].name), spec_.members[k].value, member_cost(k)});
+  for (std::uint32_t k : chosen)
+    picks->push_back({quoted(spec_.members[k].name), spec_.members[k].value, member_cost(k)});
   picks->insert(picks->end(), extra.begin(), extra.end());
   return true;
 }
@@ -128,7 +134,8 @@ bool ObjectRule::cheapest_other(const Payload& p, const std::vector<Pick>& taken
   return found;
 }
 
-bool ObjectRule::plan_value(const Payload& p, const Word& w, Symbol* value, std::vector<Pick>* picks, std::uint64_t* cost) const {
+bool ObjectRule::plan_value(const Payload& p, const Word& w, Symbol* value, std::vector<Pick>* picks,
+                            std::uint64_t* cost) const {
   bool found = false;
   for (const Way& way : ways(p, w)) {
     Word after = w;

@@ -1,8 +1,8 @@
 // Rules: small state machines whose edges are terminals, calls of other rules, and token sets.
 //
-// A rule's position is (state, payload). The payload carries what a finite automaton would have to unroll: how many items were
-// seen, which members of an object are left. Guards on it keep one invariant: from every position that a rule lets the
-// parser reach, the rule's end can be reached. The running parser therefore never searches for dead ends.
+// A rule's position is (state, payload). The payload carries what a finite automaton would have to unroll: how many
+// items were seen, which members of an object are left. Guards on it keep one invariant: from every position that a
+// rule lets the parser reach, the rule's end can be reached. The running parser therefore never searches for dead ends.
 //
 // Rules are immutable once settled and safe to read from any thread.
 #pragma once
@@ -53,9 +53,7 @@ bool equal(const Blob* a, const Blob* b);
 inline bool equal(const Payload& a, const Payload& b) {
   return a.word == b.word && (a.blob == b.blob || (a.blob && b.blob && equal(a.blob, b.blob)));
 }
-inline std::uint64_t hash(const Payload& p) {
-  return p.word * 0x9E3779B97F4A7C15ull + (p.blob ? 0x51ED270Bull : 0);
-}
+inline std::uint64_t hash(const Payload& p) { return p.word * 0x9E3779B97F4A7C15ull + (p.blob ? 0x51ED270Bull : 0); }
 
 // A shortest way to the end: bytes, and tokens where only a token will do.
 struct Ending {
@@ -98,16 +96,18 @@ class Rule {
   }
   // Whether some label in the range is allowed.
   virtual bool admits(std::uint32_t /*to*/, const Payload&, const Terminal::Range&) const { return true; }
-  // Whether on_label needs the spelling of the terminal on the way to state `to` (undeclared keys, which must not repeat).
-  // It is then called for a terminal without labels, too.
+  // Whether on_label needs the spelling of the terminal on the way to state `to` (undeclared keys, which must not
+  // repeat). It is then called for a terminal without labels, too.
   virtual bool reads_key(std::uint32_t /*to*/) const { return false; }
-  // Whether a key with this label must be compared with those seen; and whether one is new: the spelling so far, and the
-  // bytes that complete it.
+  // Whether a key with this label must be compared with those seen; and whether one is new: the spelling so far, and
+  // the bytes that complete it.
   virtual bool needs_key(std::uint32_t /*to*/, std::uint32_t /*label*/) const { return false; }
   virtual bool key_is_new(const Payload&, const KeyByte* /*key*/, std::string_view /*rest*/) const { return true; }
   // What is left of the keys that may not come (again) and that begin as spelled so far, decoded and sorted. False: the
   // spelling ends inside an escape, where key_is_new has to be asked.
-  virtual bool taken_keys(const Payload&, const KeyByte* /*key*/, std::vector<std::string_view>* /*rests*/) const { return true; }
+  virtual bool taken_keys(const Payload&, const KeyByte* /*key*/, std::vector<std::string_view>* /*rests*/) const {
+    return true;
+  }
   // Labels behind Terminal::Range::others on the way to state `to`: the first, and how many.
   virtual std::pair<std::uint32_t, std::uint32_t> other_labels(std::uint32_t /*to*/) const {
     return {TerminalPool::kText, 1};

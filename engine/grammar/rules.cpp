@@ -73,8 +73,8 @@ std::uint64_t ChoiceRule::min_cost(std::uint32_t state, const Payload&) const {
 
 void ChoiceRule::write_min(std::uint32_t state, const Payload&, Ending& out) const {
   if (state == 1) return;
-  out.append(*std::min_element(options_.begin(), options_.end(),
-                               [](Symbol a, Symbol b) { return min_of(a) < min_of(b); }));
+  out.append(
+      *std::min_element(options_.begin(), options_.end(), [](Symbol a, Symbol b) { return min_of(a) < min_of(b); }));
 }
 
 bool ChoiceRule::compute_nullable() const {
@@ -91,9 +91,7 @@ void RefRule::expand(std::uint32_t state, const Payload& payload, Edges& out) co
   }
 }
 
-std::uint64_t RefRule::min_cost(std::uint32_t state, const Payload&) const {
-  return state == 1 ? 0 : min_of(body);
-}
+std::uint64_t RefRule::min_cost(std::uint32_t state, const Payload&) const { return state == 1 ? 0 : min_of(body); }
 
 void RefRule::write_min(std::uint32_t state, const Payload&, Ending& out) const {
   if (state == 0) out.append(body);
@@ -142,8 +140,7 @@ std::uint64_t RepeatRule::min_cost(std::uint32_t state, const Payload& payload) 
   if (state == 1 && left == 0) left = 1;
   if (left == 0) return 0;
   std::uint64_t separators = separator_ ? left - (payload.word == 0 || state == 1 ? 1 : 0) : 0;
-  return add_cost(mul_cost(min_of(item_), left),
-                  separators ? mul_cost(min_of(separator_), separators) : 0);
+  return add_cost(mul_cost(min_of(item_), left), separators ? mul_cost(min_of(separator_), separators) : 0);
 }
 
 void RepeatRule::write_min(std::uint32_t state, const Payload& payload, Ending& out) const {

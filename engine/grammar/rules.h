@@ -84,8 +84,8 @@ class RepeatRule final : public Rule {
   std::uint64_t min_, max_;
 };
 
-// A JSON array. The payload's word is the number of items, clipped. States: 0 before '[', 1 after it, 2 after an item, 3 after ',',
-// 4 done.
+// A JSON array. The payload's word is the number of items, clipped. States: 0 before '[', 1 after it, 2 after an item,
+// 3 after ',', 4 done.
 class ArrayRule final : public Rule {
  public:
   ArrayRule(ArraySpec spec, TerminalPool& pool);
@@ -98,9 +98,7 @@ class ArrayRule final : public Rule {
   std::size_t bytes() const override { return sizeof *this + spec_.prefix.size() * sizeof(Symbol); }
 
  private:
-  Symbol item(std::uint64_t index) const {
-    return index < spec_.prefix.size() ? spec_.prefix[index] : spec_.item;
-  }
+  Symbol item(std::uint64_t index) const { return index < spec_.prefix.size() ? spec_.prefix[index] : spec_.item; }
   bool has_item(std::uint64_t index) const { return index < max_ && is_productive(item(index)); }
   Payload count(std::uint64_t n) const;
   std::uint64_t items_cost(std::uint64_t from) const;

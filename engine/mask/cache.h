@@ -1,7 +1,8 @@
 // The cache of mask entries of one engine: shared by all its grammars, sessions and threads, bounded in bytes.
 //
-// Reading goes through a small table of the thread's own and takes no lock; a miss there looks into one of a few shards. Two
-// threads that want one entry build it once. Eviction drops the cache's reference only, so it never blocks a fill.
+// Reading goes through a small table of the thread's own and takes no lock; a miss there looks into one of a few
+// shards. Two threads that want one entry build it once. Eviction drops the cache's reference only, so it never blocks
+// a fill.
 #pragma once
 
 #include <array>

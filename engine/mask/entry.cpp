@@ -9,7 +9,12 @@ namespace {
 class EntryBuilder {
  public:
   EntryBuilder(const Vocabulary& vocab, Slices& slices, Terminal& terminal, Terminal::State state, CounterClass counter)
-      : vocab_(vocab), slices_(slices), terminal_(terminal), start_(state), counter_(counter), counted_(terminal.counted()) {}
+      : vocab_(vocab),
+        slices_(slices),
+        terminal_(terminal),
+        start_(state),
+        counter_(counter),
+        counted_(terminal.counted()) {}
 
   std::shared_ptr<const Entry> build() {
     out_ = std::make_shared<Entry>();
@@ -87,9 +92,13 @@ class EntryBuilder {
 
   // Whether every character beyond ASCII leads from `from` to `to`.
   bool others_lead(Terminal::State from, Terminal::State to) {
-    struct Span { std::uint8_t first, last, low, high; int more; };
-    static constexpr Span kSpans[] = {{0xC2, 0xDF, 0x80, 0xBF, 1}, {0xE0, 0xE0, 0xA0, 0xBF, 2}, {0xE1, 0xEC, 0x80, 0xBF, 2},
-                                      {0xED, 0xED, 0x80, 0x9F, 2}, {0xEE, 0xEF, 0x80, 0xBF, 2}, {0xF0, 0xF0, 0x90, 0xBF, 3},
+    struct Span {
+      std::uint8_t first, last, low, high;
+      int more;
+    };
+    static constexpr Span kSpans[] = {{0xC2, 0xDF, 0x80, 0xBF, 1}, {0xE0, 0xE0, 0xA0, 0xBF, 2},
+                                      {0xE1, 0xEC, 0x80, 0xBF, 2}, {0xED, 0xED, 0x80, 0x9F, 2},
+                                      {0xEE, 0xEF, 0x80, 0xBF, 2}, {0xF0, 0xF0, 0x90, 0xBF, 3},
                                       {0xF1, 0xF3, 0x80, 0xBF, 3}, {0xF4, 0xF4, 0x80, 0x8F, 3}};
     for (const Span& span : kSpans) {
       for (int lead = span.first; lead <= span.last; ++lead) {
@@ -127,7 +136,8 @@ class EntryBuilder {
     for (std::uint32_t n = 1; n < all.nodes(); n = all.skip(n)) {
       if (sliced(all.byte(n))) continue;
       // The plan's tokens below this byte do not loop from here: they are walked one by one.
-      for (const std::uint32_t* t = all.begin(n); t != all.end(all.skip(n) - 1); ++t) bits[*t / 32] &= ~(1u << (*t % 32));
+      for (const std::uint32_t* t = all.begin(n); t != all.end(all.skip(n) - 1); ++t)
+        bits[*t / 32] &= ~(1u << (*t % 32));
       walk(all, n, all.skip(n));
     }
     for (std::uint32_t n = 1; n < rest.nodes(); n = rest.skip(n)) {
@@ -187,7 +197,8 @@ class EntryBuilder {
   void refused(const ByteTrie& trie, std::uint32_t node, std::uint32_t depth) {
     const std::uint32_t last = trie.skip(node) - 1;
     if (depth >= 2 && path_[depth - 1].accepting) {
-      for (const std::uint32_t* t = trie.begin(node); t != trie.end(last); ++t) leaf(path_[depth - 1].state, depth - 1, *t);
+      for (const std::uint32_t* t = trie.begin(node); t != trie.end(last); ++t)
+        leaf(path_[depth - 1].state, depth - 1, *t);
     }
     if (depth >= 3) inner_exits(trie, node, trie.skip(node), depth - 2);
   }
@@ -268,8 +279,8 @@ std::size_t Entry::memory() const {
   return total;
 }
 
-std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, Slices& slices, Terminal& terminal, Terminal::State state,
-                                         CounterClass counter) {
+std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, Slices& slices, Terminal& terminal,
+                                         Terminal::State state, CounterClass counter) {
   return EntryBuilder(vocab, slices, terminal, state, counter).build();
 }
 

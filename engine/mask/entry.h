@@ -1,8 +1,9 @@
 // Adaptive token masks (XGrammar-2): what is known of every token at one state of one terminal, whatever follows it.
 //
 // accepted   consumed wholly inside the terminal; by reachable labels where the terminal has labels
-// leaves     the terminal ends inside the token and the next byte leaves it; by the rest of the token, decided at run time
-// ambiguous  refused by the terminal, but it could have ended earlier than at the last possible byte; decided at run time,
+// leaves     the terminal ends inside the token and the next byte leaves it; by the rest of the token, decided at run
+// time ambiguous  refused by the terminal, but it could have ended earlier than at the last possible byte; decided at
+// run time,
 //            and only where what follows begins with a byte on which the terminal could have gone on
 // all other tokens are refused.
 #pragma once
@@ -18,7 +19,8 @@
 
 namespace ag {
 
-// Units that are left and due, clipped to the longest token: entries do not depend on the bounds (repetition compression).
+// Units that are left and due, clipped to the longest token: entries do not depend on the bounds (repetition
+// compression).
 struct CounterClass {
   std::uint32_t room = 0;  // how many more units may come
   std::uint32_t need = 0;  // how many must come before the terminal may end
@@ -37,13 +39,13 @@ struct Entry {
   };
   std::vector<Accepted> accepted;
   std::vector<Leaves> leaves;
-  ByteTrie ambiguous;            // whole tokens
-  std::bitset<256> inner;        // bytes on which the terminal went on where it could have ended
-  std::uint32_t nodes = 0;       // trie nodes visited to build it
+  ByteTrie ambiguous;       // whole tokens
+  std::bitset<256> inner;   // bytes on which the terminal went on where it could have ended
+  std::uint32_t nodes = 0;  // trie nodes visited to build it
   std::size_t memory() const;
 };
 
-std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, Slices& slices, Terminal& terminal, Terminal::State state,
-                                         CounterClass counter);
+std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, Slices& slices, Terminal& terminal,
+                                         Terminal::State state, CounterClass counter);
 
 }  // namespace ag

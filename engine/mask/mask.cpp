@@ -9,7 +9,8 @@ namespace {
 void set(std::uint32_t* row, std::uint32_t id) { row[id / 32] |= 1u << (id % 32); }
 }  // namespace
 
-// Calls found(node) for each node with values strictly below `node` that the configuration can take; false ends the walk.
+// Calls found(node) for each node with values strictly below `node` that the configuration can take; false ends the
+// walk.
 template <class Found>
 void MaskWorkspace::visit(const ByteTrie& trie, std::uint32_t node, const Config& config, Found found) {
   const std::uint32_t base = trie.depth(node);
@@ -138,9 +139,10 @@ void MaskWorkspace::leaves_of(const Vocabulary&, const Item* items, std::size_t 
   parser.arena().release(mark);
 }
 
-// Keys that no name declares must not repeat: what a token makes of the key decides, token by token. Tokens with the same rest
-// share one walk, made with the first whose key is new.
-void MaskWorkspace::leaves_by_key(const Vocabulary& vocab, const Item& item, const Entry::Leaves& leaves, std::uint32_t* row) {
+// Keys that no name declares must not repeat: what a token makes of the key decides, token by token. Tokens with the
+// same rest share one walk, made with the first whose key is new.
+void MaskWorkspace::leaves_by_key(const Vocabulary& vocab, const Item& item, const Entry::Leaves& leaves,
+                                  std::uint32_t* row) {
   const ByteTrie& rests = leaves.rests;
   const Rule& rule = *item.node->rule;
   const Arena::Mark mark = parser.arena().mark();
@@ -161,7 +163,8 @@ void MaskWorkspace::leaves_by_key(const Vocabulary& vocab, const Item& item, con
       if (!walked) {
         walked = true;
         allowed_.assign(rests.nodes(), 0);
-        parser.complete(&item, 1, leaves.label, reinterpret_cast<const std::uint8_t*>(part.data()), part.size(), after_);
+        parser.complete(&item, 1, leaves.label, reinterpret_cast<const std::uint8_t*>(part.data()), part.size(),
+                        after_);
         if (!after_.dead()) {
           allowed_[0] = 1;
           visit(rests, 0, after_, [&](std::uint32_t m) { return allowed_[m] = 1, true; });

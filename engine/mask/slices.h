@@ -1,7 +1,8 @@
 // Slices: tokens that are made only of characters on which a state loops need no walk at all.
 //
-// A plan belongs to a set of characters (ASCII ones by bit, all others together): the mask of the tokens made only of them,
-// and a trie of all other tokens, which is all that is left to walk. A string's interior leaves some 6,000 of 128,000.
+// A plan belongs to a set of characters (ASCII ones by bit, all others together): the mask of the tokens made only of
+// them, and a trie of all other tokens, which is all that is left to walk. A string's interior leaves some 6,000 of
+// 128,000.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +51,8 @@ class Slices {
   std::shared_ptr<const Vocabulary> vocab_;
   mutable std::mutex mutex_;
   std::map<SliceKey, std::shared_ptr<const SlicePlan>> plans_;
-  std::vector<std::unique_ptr<std::vector<std::uint32_t>>> lengths_ = std::vector<std::unique_ptr<std::vector<std::uint32_t>>>(256);
+  std::vector<std::unique_ptr<std::vector<std::uint32_t>>> lengths_ =
+      std::vector<std::unique_ptr<std::vector<std::uint32_t>>>(256);
   std::uint32_t max_chars_ = 255;
 };
 

@@ -23,7 +23,8 @@ std::vector<std::uint32_t> EngineCore::token_ids(const Spec::Mark& mark) const {
   if (mark.id >= 0) {
     if (mark.id >= vocab_->size()) {
       throw GrammarError("token " + std::to_string(mark.id) + " is outside the vocabulary of " +
-                             std::to_string(vocab_->size()) + " tokens", "", "Tok", "Give an id of this vocabulary.");
+                             std::to_string(vocab_->size()) + " tokens",
+                         "", "Tok", "Give an id of this vocabulary.");
     }
     return {static_cast<std::uint32_t>(mark.id)};
   }
@@ -104,7 +105,8 @@ void EngineCore::trim() {
   }
 }
 
-Symbol EngineCore::build(Builder& b, const SpecPtr& spec, std::vector<std::shared_ptr<const Coverage>>* coverage, int depth) {
+Symbol EngineCore::build(Builder& b, const SpecPtr& spec, std::vector<std::shared_ptr<const Coverage>>* coverage,
+                         int depth) {
   if (depth > kMaxDepth) {
     throw GrammarError("the specification is nested more than " + std::to_string(kMaxDepth) + " deep", "", "",
                        "Flatten it, or write it as Ebnf.");
@@ -136,16 +138,15 @@ Symbol EngineCore::build(Builder& b, const SpecPtr& spec, std::vector<std::share
     }
     case Spec::kTag: {
       Symbol content = build(b, spec->children[0], coverage, depth + 1);
-      auto border = [&](const Spec::Mark& m) {
-        return m.token ? b.token(token_ids(m)) : b.literal(m.text);
-      };
+      auto border = [&](const Spec::Mark& m) { return m.token ? b.token(token_ids(m)) : b.literal(m.text); };
       return b.seq({border(spec->begin), content, border(spec->end)});
     }
     case Spec::kDispatch:
       return build_dispatch(b, *spec, coverage, depth);
     case Spec::kRegex: {
       Symbol s = b.terminal(b.pool().regex(spec->text));
-      if (!s) throw GrammarError("the regular expression matches nothing", "", "Regex", "Remove what contradicts itself.");
+      if (!s)
+        throw GrammarError("the regular expression matches nothing", "", "Regex", "Remove what contradicts itself.");
       return s;
     }
     case Spec::kEbnf: {
@@ -164,7 +165,10 @@ Symbol EngineCore::build_dispatch(Builder& b, const Spec& spec, std::vector<std:
                                   int depth) {
   auto mark = [&](const Spec::Mark& m) {
     DispatchSpec::Mark out;
-    if (m.token) out.ids = token_ids(m); else out.text = m.text;
+    if (m.token)
+      out.ids = token_ids(m);
+    else
+      out.text = m.text;
     return out;
   };
   DispatchSpec out;

@@ -44,7 +44,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::shared_ptr<const Compiled> fragment(const SpecPtr& spec, int depth);
   std::shared_ptr<const Compiled> make(const Spec& spec, int depth);
   Symbol build(Builder& b, const SpecPtr& spec, std::vector<std::shared_ptr<const Coverage>>* coverage, int depth);
-  Symbol build_dispatch(Builder& b, const Spec& spec, std::vector<std::shared_ptr<const Coverage>>* coverage, int depth);
+  Symbol build_dispatch(Builder& b, const Spec& spec, std::vector<std::shared_ptr<const Coverage>>* coverage,
+                        int depth);
   std::vector<std::uint32_t> token_ids(const Spec::Mark& mark) const;
   std::shared_ptr<const Compiled> schema(const Spec& spec);
   void trim();

@@ -1,10 +1,10 @@
 #include "matcher/matcher.h"
 
-#include "matcher/engine.h"
-
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
+
+#include "matcher/engine.h"
 
 namespace ag {
 
@@ -92,7 +92,10 @@ class Packer {
       std::memcpy(text, key->text, key->size);
       copy->text = text;
       copy->committed = true;
-      if (at) *at = copy; else newest = copy;
+      if (at)
+        *at = copy;
+      else
+        newest = copy;
       at = &copy->previous;
     }
     if (!at) return key;
@@ -106,7 +109,10 @@ class Packer {
     for (; key && !key->committed; key = key->previous) {
       KeyByte* copy = new (allocate(sizeof(KeyByte))) KeyByte(*key);
       copy->committed = true;
-      if (at) *at = copy; else newest = copy;
+      if (at)
+        *at = copy;
+      else
+        newest = copy;
       at = &copy->previous;
     }
     if (!at) return key;
@@ -191,7 +197,8 @@ class EndSearch {
         if (node->root) best = {0, nullptr};
         for (std::uint32_t l = 0; l < node->count; ++l) {
           const Link& link = node->links[l];
-          std::uint64_t cost = add_cost(link.parent->rule->min_cost(link.state, link.payload), known_[link.parent].cost);
+          std::uint64_t cost =
+              add_cost(link.parent->rule->min_cost(link.state, link.payload), known_[link.parent].cost);
           if (cost < best.cost) best = {cost, &link};
         }
         if (best.cost < known_[node].cost) {
@@ -268,7 +275,8 @@ Ending shortest_end(const Config& config) {
     }
   }
   for (const TokenItem& item : config.tokens) {
-    std::uint64_t cost = add_cost(add_cost(1, item.node->rule->min_cost(item.to, item.payload)), search.node_cost(item.node));
+    std::uint64_t cost =
+        add_cost(add_cost(1, item.node->rule->min_cost(item.to, item.payload)), search.node_cost(item.node));
     if (cost >= least) continue;
     least = cost;
     best.units.clear();
@@ -295,7 +303,8 @@ Matcher::Matcher(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(gr
   state_ = commit(nullptr, scratch_a);
 }
 
-std::shared_ptr<HistoryState> Matcher::commit(const std::shared_ptr<HistoryState>& previous, const Config& config) const {
+std::shared_ptr<HistoryState> Matcher::commit(const std::shared_ptr<HistoryState>& previous,
+                                              const Config& config) const {
   auto out = std::make_shared<HistoryState>();
   out->previous = previous;
   if (previous && same(previous->snapshot->config, config)) {
@@ -371,7 +380,8 @@ bool Matcher::accept_bytes(std::string_view bytes) {
 
 void Matcher::rollback(std::uint64_t n) {
   if (n > depth_) {
-    throw ValueError("cannot roll back " + std::to_string(n) + " steps: only " + std::to_string(depth_) + " were accepted");
+    throw ValueError("cannot roll back " + std::to_string(n) + " steps: only " + std::to_string(depth_) +
+                     " were accepted");
   }
   for (std::uint64_t i = 0; i < n; ++i) state_ = state_->previous;
   depth_ -= n;
@@ -474,7 +484,8 @@ std::vector<std::uint32_t> Matcher::forced_tokens(
   std::size_t length = 0, good = 0;
   std::vector<std::size_t> starts;
   for (std::uint32_t t : tokens) {
-    if (t >= v.size() || !v.ordinary(t) || std::string_view(forced).substr(length, v.bytes(t).size()) != v.bytes(t)) break;
+    if (t >= v.size() || !v.ordinary(t) || std::string_view(forced).substr(length, v.bytes(t).size()) != v.bytes(t))
+      break;
     starts.push_back(length);
     length += v.bytes(t).size();
     ++good;
@@ -485,7 +496,8 @@ std::vector<std::uint32_t> Matcher::forced_tokens(
   const Config end = scratch_a;
   // The end of the forced bytes may fall inside a token that the model would rather take: drop trailing tokens while
   // some token from a cut runs past the end.
-  // A cut at offset c (also one that no kept token has) is bad when a token spells forced[c:] and then more that is legal.
+  // A cut at offset c (also one that no kept token has) is bad when a token spells forced[c:] and then more that is
+  // legal.
   std::size_t earliest_bad = forced.size();
   for (std::size_t c = forced.size() > 128 ? forced.size() - 128 : 0; c < forced.size(); ++c) {
     std::uint32_t node = 0;

@@ -1,7 +1,7 @@
 // A matcher follows one reply through a grammar.
 //
-// Its history is a persistent list of states, one for each successful accept: a fork copies a pointer, a rollback follows
-// it. A matcher belongs to one thread at a time; its forks are independent of it.
+// Its history is a persistent list of states, one for each successful accept: a fork copies a pointer, a rollback
+// follows it. A matcher belongs to one thread at a time; its forks are independent of it.
 #pragma once
 
 #include <atomic>
@@ -69,9 +69,10 @@ class Matcher {
       const std::function<std::vector<std::uint32_t>(const std::string&)>& tokenize) const;
   Ending shortest_end() const;
   std::size_t validate(const std::vector<std::uint32_t>& tokens) const;
-  // Row i: the mask after node i of a draft tree; parents come first, -1 is the current state. A refused node's row, and those
-  // under it, are zero.
-  void fill_draft(std::uint32_t* rows, const std::vector<std::uint32_t>& tokens, const std::vector<std::int64_t>& parents) const;
+  // Row i: the mask after node i of a draft tree; parents come first, -1 is the current state. A refused node's row,
+  // and those under it, are zero.
+  void fill_draft(std::uint32_t* rows, const std::vector<std::uint32_t>& tokens,
+                  const std::vector<std::int64_t>& parents) const;
 
   const Vocabulary& vocab() const { return *grammar_->vocab; }
   const std::shared_ptr<const Grammar>& grammar() const { return grammar_; }

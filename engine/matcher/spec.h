@@ -1,4 +1,5 @@
-// A grammar specification as the engine keeps it: an immutable tree without a vocabulary, made once when it is declared.
+// A grammar specification as the engine keeps it: an immutable tree without a vocabulary, made once when it is
+// declared.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +33,12 @@ struct Spec {
   };
 
   Kind kind = kLit;
-  std::string text;                // kLit, kRegex, kEbnf, kSchema
-  Mark mark;                       // kTok
-  std::vector<std::string> excludes;  // kText, kDispatch
-  std::vector<SpecPtr> children;   // kSeq, kChoice, kOpt, kRep (item, separator), kTag (content), kDispatch (tags)
+  std::string text;                     // kLit, kRegex, kEbnf, kSchema
+  Mark mark;                            // kTok
+  std::vector<std::string> excludes;    // kText, kDispatch
+  std::vector<SpecPtr> children;        // kSeq, kChoice, kOpt, kRep (item, separator), kTag (content), kDispatch (tags)
   std::uint64_t min = 0, max = kNoMax;  // kRep, kDispatch
-  Mark begin, end;                 // kTag
+  Mark begin, end;                      // kTag
   std::vector<Mark> triggers, stops;
   bool stop_after_first = false;
   SchemaOptions schema;

@@ -220,7 +220,8 @@ void Parser::call(const Rule* rule, const Node* from, std::uint32_t to, const Pa
 void Parser::done(const Node* node, Config& out) {
   if (node->epoch == epoch_) return;  // an empty match: the caller has already gone on
   if (node->root) out.complete = true;
-  for (std::uint32_t i = 0; i < node->count; ++i) add_position(node->links[i].parent, node->links[i].state, node->links[i].payload);
+  for (std::uint32_t i = 0; i < node->count; ++i)
+    add_position(node->links[i].parent, node->links[i].state, node->links[i].payload);
 }
 
 void Parser::run(Config& out) {

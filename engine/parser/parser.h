@@ -1,10 +1,10 @@
 // A byte-level Earley parser over rules, in the shape of a graph-structured stack.
 //
-// A configuration is the set of items that scan: (terminal state, counter, where to resume, in which activation). A Node is
-// one activation of a rule at a position; its links say where its callers resume. Links are added while the node's byte
-// is being processed and never after: nodes take the place of Earley's row origins, and completion visits links, never a
-// row. Empty matches are settled at prediction, from the rules' nullable sets (Aycock and Horspool 2002). A call in tail
-// position links to the caller's own callers (Leo 1991), so right recursion costs O(1) a byte.
+// A configuration is the set of items that scan: (terminal state, counter, where to resume, in which activation). A
+// Node is one activation of a rule at a position; its links say where its callers resume. Links are added while the
+// node's byte is being processed and never after: nodes take the place of Earley's row origins, and completion visits
+// links, never a row. Empty matches are settled at prediction, from the rules' nullable sets (Aycock and Horspool
+// 2002). A call in tail position links to the caller's own callers (Leo 1991), so right recursion costs O(1) a byte.
 //
 // A Parser is scratch space for one thread. What it makes lives in its arena until commit() copies what a configuration
 // still reaches.
@@ -31,9 +31,9 @@ struct Node {
   const Rule* rule;
   Link* links;
   std::uint32_t count, capacity;
-  std::uint64_t epoch;      // the byte at which it was made; links grow only while it lasts
+  std::uint64_t epoch;        // the byte at which it was made; links grow only while it lasts
   mutable const Node* moved;  // where commit() has put it
-  bool root;                // its end is the grammar's end
+  bool root;                  // its end is the grammar's end
   bool committed;
 };
 
@@ -72,10 +72,10 @@ class Parser {
   // The configuration after a byte; false (and `out` dead) when the byte cannot follow. `in` and `out` differ.
   bool step(const Config& in, std::uint8_t byte, Config& out);
   bool step_token(const Config& in, std::uint32_t id, Config& out);
-  // The configuration when the terminals of these items end here, with this label where they have labels. `bytes` are the
-  // terminal's last bytes, which the items have not seen (keys are spelled by them).
-  void complete(const Item* items, std::size_t count, std::uint32_t label, const std::uint8_t* bytes, std::size_t length,
-                Config& out);
+  // The configuration when the terminals of these items end here, with this label where they have labels. `bytes` are
+  // the terminal's last bytes, which the items have not seen (keys are spelled by them).
+  void complete(const Item* items, std::size_t count, std::uint32_t label, const std::uint8_t* bytes,
+                std::size_t length, Config& out);
 
   Arena& arena() { return arena_; }
 

@@ -62,7 +62,8 @@ std::string ipv6() {
 
 // RFC 3986; with `iri`, RFC 3987's further characters.
 constexpr char kUcs[] =  // RFC 3987, ucschar
-    "\\u{a0}-\\u{d7ff}\\u{f900}-\\u{fdcf}\\u{fdf0}-\\u{ffef}\\u{10000}-\\u{1fffd}\\u{20000}-\\u{2fffd}\\u{30000}-\\u{3fffd}"
+    "\\u{a0}-\\u{d7ff}\\u{f900}-\\u{fdcf}\\u{fdf0}-\\u{ffef}\\u{10000}-\\u{1fffd}\\u{20000}-\\u{2fffd}\\u{30000}-\\u{"
+    "3fffd}"
     "\\u{40000}-\\u{4fffd}\\u{50000}-\\u{5fffd}\\u{60000}-\\u{6fffd}\\u{70000}-\\u{7fffd}\\u{80000}-\\u{8fffd}"
     "\\u{90000}-\\u{9fffd}\\u{a0000}-\\u{afffd}\\u{b0000}-\\u{bfffd}\\u{c0000}-\\u{cfffd}\\u{d0000}-\\u{dfffd}"
     "\\u{e1000}-\\u{efffd}";
@@ -103,11 +104,12 @@ std::string uri_template() {
   return group(literal + "|" + percent + "|\\{[+#./;?&]?" + spec + group("," + spec) + "*\\}") + "*";
 }
 
-// Internationalised host names (RFC 5890) of scripts whose letters have no rules about their neighbours or direction, and of
-// labels so short that their ASCII form has at most 63 characters.
+// Internationalised host names (RFC 5890) of scripts whose letters have no rules about their neighbours or direction,
+// and of labels so short that their ASCII form has at most 63 characters.
 std::string idn_hostname() {
   const std::string letters =
-      "a-z0-9\\u{df}-\\u{f6}\\u{f8}-\\u{ff}\\u{3ac}-\\u{3ce}\\u{430}-\\u{45f}\\u{3041}-\\u{3094}\\u{30a1}-\\u{30f4}\\u{4e00}-\\u{9fa5}"
+      "a-z0-9\\u{df}-\\u{f6}\\u{f8}-\\u{ff}\\u{3ac}-\\u{3ce}\\u{430}-\\u{45f}\\u{3041}-\\u{3094}\\u{30a1}-\\u{30f4}\\u{"
+      "4e00}-\\u{9fa5}"
       "\\u{ac00}-\\u{d7a3}";
   const std::string foreign = "[" + letters + "](?:[" + letters + "-]{0,12}[" + letters + "])?";
   const std::string ascii = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
@@ -115,16 +117,18 @@ std::string idn_hostname() {
   return label + group("[.\\u{3002}\\u{ff0e}\\u{ff61}]" + label) + "*";
 }
 
-// Regular expressions (ECMA-262 with the u flag) whose groups nest at most three deep, without names and references, and with
-// counts and ranges that can be seen to be in order.
+// Regular expressions (ECMA-262 with the u flag) whose groups nest at most three deep, without names and references,
+// and with counts and ranges that can be seen to be in order.
 std::string regex() {
   std::string range;
   for (const std::string& letters : {std::string("0123456789"), std::string("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
                                      std::string("abcdefghijklmnopqrstuvwxyz")}) {
-    for (const char c : letters) range.append(range.empty() ? "" : "|").append({c, '-', '[', c, '-', letters.back(), ']'});
+    for (const char c : letters)
+      range.append(range.empty() ? "" : "|").append({c, '-', '[', c, '-', letters.back(), ']'});
   }
   const std::string hex = "[0-9A-Fa-f]";
-  const std::string escape = "\\\\(?:[dDwWsSfnrtv^$.*+?()\\[\\]{}|/\\\\]|x" + hex + "{2}|u" + hex + "{4}|c[A-Za-z]|[pP]\\{(?:L|Lu|Ll|N|Nd|P|S|Z)\\})";
+  const std::string escape = "\\\\(?:[dDwWsSfnrtv^$.*+?()\\[\\]{}|/\\\\]|x" + hex + "{2}|u" + hex +
+                             "{4}|c[A-Za-z]|[pP]\\{(?:L|Lu|Ll|N|Nd|P|S|Z)\\})";
   const std::string item = "(?:" + range + "|[^\\\\\\]\\[-]|" + escape + ")";
   const std::string set = "\\[\\^?-?" + item + "*-?\\]";
   std::string bounds = "\\d{1,3},?|\\d,[1-9]\\d{1,2}|[1-9]\\d,[1-9]\\d{2}";  // n, or n and a greater m
@@ -132,15 +136,17 @@ std::string regex() {
   for (const char n : digits) bounds.append({'|', n, ',', '[', n, '-', '9', ']'});
   for (const char tens : digits.substr(1)) {
     for (const char n : digits) bounds.append({'|', tens, n, ',', tens, '[', n, '-', '9', ']'});
-    if (tens != '9') bounds.append({'|', tens}).append("\\d,[").append({static_cast<char>(tens + 1), '-', '9', ']'}).append("\\d");
+    if (tens != '9')
+      bounds.append({'|', tens}).append("\\d,[").append({static_cast<char>(tens + 1), '-', '9', ']'}).append("\\d");
   }
   const std::string count = "(?:[*+?]|\\{(?:" + bounds + ")\\})\\??";
   const std::string atom = "(?:[^\\^$\\\\.*+?()\\[\\]{}|]|\\.|" + escape + "|" + set + ")";
   const std::string assertion = "[$^]|\\\\[bB]";
   std::string body = group(atom + optional(count) + "|" + assertion + "|\\|") + "*";
   for (int depth = 0; depth < 3; ++depth) {
-    body = group(atom + optional(count) + "|" + assertion + "|\\||\\((?:\\?:)?" + body + "\\)" + optional(count) + "|\\(\\?<?[=!]" +
-                 body + "\\)") + "*";
+    body = group(atom + optional(count) + "|" + assertion + "|\\||\\((?:\\?:)?" + body + "\\)" + optional(count) +
+                 "|\\(\\?<?[=!]" + body + "\\)") +
+           "*";
   }
   return body;
 }
@@ -178,8 +184,7 @@ RegexStore::Id email(RegexStore& store, bool wide) {
   const std::string atom = std::string("[A-Za-z0-9!#$%&'*+/=?^_`{|}~") + (wide ? "\\u{80}-\\u{10ffff}" : "") + "-]+";
   const auto local = read_regex(store, atom + "(?:\\." + atom + ")*", Match::kWhole);
   const auto host = host_language(store, wide ? idn_hostname() : hostname());
-  return store.concat(store.both({local, store.length(1, wide ? 16 : 64)}),
-                      store.concat(store.text("@"), host));
+  return store.concat(store.both({local, store.length(1, wide ? 16 : 64)}), store.concat(store.text("@"), host));
 }
 
 }  // namespace
@@ -206,8 +211,10 @@ namespace ag {
 
 bool known_format(std::string_view format) {
   static constexpr std::string_view kKnown[] = {
-      "date", "time", "date-time", "duration", "uuid", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6", "uri",
-      "uri-reference", "iri", "iri-reference", "uri-template", "json-pointer", "relative-json-pointer", "regex"};
+      "date",          "time",     "date-time",     "duration",     "uuid",         "email",
+      "idn-email",     "hostname", "idn-hostname",  "ipv4",         "ipv6",         "uri",
+      "uri-reference", "iri",      "iri-reference", "uri-template", "json-pointer", "relative-json-pointer",
+      "regex"};
   return std::find(std::begin(kKnown), std::end(kKnown), format) != std::end(kKnown);
 }
 

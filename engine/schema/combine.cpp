@@ -37,7 +37,9 @@ std::vector<T> joined(List<T> a, List<T> b, bool (*same)(const T&, const T&)) {
 
 bool same_text(const std::string_view& a, const std::string_view& b) { return a == b; }
 bool same_pattern(const Pattern& a, const Pattern& b) { return a.text == b.text; }
-bool same_number(const std::string_view& a, const std::string_view& b) { return a == b || Decimal::parse(a) == Decimal::parse(b); }
+bool same_number(const std::string_view& a, const std::string_view& b) {
+  return a == b || Decimal::parse(a) == Decimal::parse(b);
+}
 
 std::size_t characters(std::string_view text) {
   return static_cast<std::size_t>(
@@ -136,7 +138,8 @@ const Shape* Compiler::unite(std::span<const Shape* const> shapes) {
 bool Compiler::contains(const NumberPart& part, std::string_view number) {
   Decimal d = Decimal::parse(number);
   if (part.finite) {
-    return std::any_of(part.values.begin(), part.values.end(), [&](std::string_view v) { return Decimal::parse(v) == d; });
+    return std::any_of(part.values.begin(), part.values.end(),
+                       [&](std::string_view v) { return Decimal::parse(v) == d; });
   }
   if (part.integer && !d.integer()) return false;
   if (!part.minimum.empty() && d < Decimal::parse(part.minimum)) return false;
@@ -169,7 +172,8 @@ const NumberPart* Compiler::finish_number(NumberPart part) {
   }
   for (std::string_view d : part.not_multiple_of) {
     auto brings = [&](std::string_view of) { return Decimal::parse(of).multiple_of(Decimal::parse(d)); };
-    bool always = std::any_of(part.multiple_of.begin(), part.multiple_of.end(), brings) || (part.integer && brings("1"));
+    bool always =
+        std::any_of(part.multiple_of.begin(), part.multiple_of.end(), brings) || (part.integer && brings("1"));
     if (always) return nullptr;
   }
   return arena_.make<NumberPart>(part);
@@ -301,7 +305,8 @@ const ArrayPart* Compiler::intersect(const ArrayPart* a, const ArrayPart* b) {
   ArrayPart part;
   std::vector<NodeId> prefix;
   for (std::size_t i = 0; i < std::max(a->prefix.size(), b->prefix.size()); ++i) {
-    prefix.push_back(both(i < a->prefix.size() ? a->prefix[i] : a->item, i < b->prefix.size() ? b->prefix[i] : b->item));
+    prefix.push_back(
+        both(i < a->prefix.size() ? a->prefix[i] : a->item, i < b->prefix.size() ? b->prefix[i] : b->item));
   }
   part.prefix = keep(prefix);
   part.item = both(a->item, b->item);

@@ -65,7 +65,8 @@ void Compiler::conflict(const char* keyword, const char* why) {
 
 void Compiler::check_unicode(const Value& string, std::string_view keyword) {
   if (string.lone_surrogate) {
-    fail(*here_, keyword, "a string holds half a surrogate pair, which no text can contain", "Remove the lone \\ud800-\\udfff escape.");
+    fail(*here_, keyword, "a string holds half a surrogate pair, which no text can contain",
+         "Remove the lone \\ud800-\\udfff escape.");
   }
 }
 
@@ -100,10 +101,12 @@ void Compiler::explain_empty(NodeId root, std::string_view built) {
   if (found == conflicts_.end() && where == root_ && !conflicts_.empty()) found = conflicts_.begin();
   std::string message = "nothing satisfies this schema";
   if (found != conflicts_.end()) {
-    fail(*found->here, found->keyword, message + ": " + found->why, "Loosen one of the keywords that contradict each other.");
+    fail(*found->here, found->keyword, message + ": " + found->why,
+         "Loosen one of the keywords that contradict each other.");
   }
   if (!built.empty() && built.find("nothing") == std::string_view::npos) throw GrammarError(std::string(built));
-  fail(*where, "", message, where == root_ ? "Check for a property that requires the whole schema again." : "Loosen it.");
+  fail(*where, "", message,
+       where == root_ ? "Check for a property that requires the whole schema again." : "Loosen it.");
 }
 
 void Compiler::write_coverage() {
@@ -118,7 +121,8 @@ void Compiler::write_coverage() {
     for (const Note* n : it->second) {
       std::string place = pointer;
       if (!n->keyword.empty()) place.append("/").append(json::escape_token(n->keyword));
-      if (!known.insert(std::string(1, static_cast<char>(n->kind)).append(place).append("\n").append(n->why)).second) continue;
+      if (!known.insert(std::string(1, static_cast<char>(n->kind)).append(place).append("\n").append(n->why)).second)
+        continue;
       if (n->kind == Note::kRelaxed || n->kind == Note::kWarning) not_enforced.insert(place);
       lists[n->kind]->push_back({std::move(place), std::string(n->keyword), n->why});
     }

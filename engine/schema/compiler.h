@@ -129,7 +129,8 @@ class Compiler {
   const ObjectPart* constant_object(const Value& value);
 
   // ---- patterns (patterns.cpp)
-  void add_pattern(const Value& at, std::string_view text, std::vector<Pattern>& patterns, std::vector<Pattern>& not_patterns);
+  void add_pattern(const Value& at, std::string_view text, std::vector<Pattern>& patterns,
+                   std::vector<Pattern>& not_patterns);
   bool surely_disjoint(const StringPart& a, const StringPart& b);
   bool matches(const Pattern& pattern, std::string_view text);
   bool has_format(std::string_view format, std::string_view text);
@@ -258,12 +259,12 @@ class Compiler {
   std::unordered_map<std::uint64_t, std::vector<NodeId>> interned_;
   const Shape* any_ = nullptr;
   const Shape* never_ = nullptr;
-  const Shape* simple_[128] = {};  // by set of types
-  const Value* here_ = nullptr;  // the schema whose keywords are being read
-  std::uint32_t probing_ = 0;    // inside surely_empty()
+  const Shape* simple_[128] = {};       // by set of types
+  const Value* here_ = nullptr;         // the schema whose keywords are being read
+  std::uint32_t probing_ = 0;           // inside surely_empty()
   std::uint32_t searches_left_ = 1000;  // for empty intersections of strings or numbers: proofs, never needed
-  std::uint32_t depth_ = 0;      // of schemas applied in place
-  std::uint32_t nesting_ = 0;    // of lower()
+  std::uint32_t depth_ = 0;             // of schemas applied in place
+  std::uint32_t nesting_ = 0;           // of lower()
   std::map<std::tuple<const char*, std::size_t, const char*, std::size_t>, bool> matched_;  // by address: all live on
   std::unordered_map<const StringPart*, List<std::string_view>> few_;
   std::vector<const Shape*> later_;

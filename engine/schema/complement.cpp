@@ -101,11 +101,13 @@ List<const ArrayPart*> Compiler::complement(const ArrayPart& part) {
     add([&](ArrayPart& p) { p.contains = one(Contains{negate(part.item), 1, kNoMax, here_, part.prefix.size()}); });
   }
   if (part.unique) {
-    fail(*here_, "not", "the opposite of uniqueItems cannot be enforced", "Say what is allowed instead of what is not.");
+    fail(*here_, "not", "the opposite of uniqueItems cannot be enforced",
+         "Say what is allowed instead of what is not.");
   }
   for (const Contains& c : part.contains) {
     if (c.min > 0) add([&](ArrayPart& p) { p.contains = one(Contains{c.value, 0, c.min - 1, c.at, c.from}); });
-    if (c.max != kNoMax) add([&](ArrayPart& p) { p.contains = one(Contains{c.value, c.max + 1, kNoMax, c.at, c.from}); });
+    if (c.max != kNoMax)
+      add([&](ArrayPart& p) { p.contains = one(Contains{c.value, c.max + 1, kNoMax, c.at, c.from}); });
   }
   return keep(out);
 }
@@ -119,7 +121,8 @@ List<const ObjectPart*> Compiler::complement(const ObjectPart& part) {
   };
   for (const Property& x : part.properties) {
     if (x.required) add([&](ObjectPart& p) { p.properties = one(Property{x.name, kNever, false, false}); });
-    if (x.value != kAny) add([&](ObjectPart& p) { p.properties = one(Property{x.name, negate(x.value), true, false}); });
+    if (x.value != kAny)
+      add([&](ObjectPart& p) { p.properties = one(Property{x.name, negate(x.value), true, false}); });
   }
   if (part.min_properties > 0) add([&](ObjectPart& p) { p.max_properties = part.min_properties - 1; });
   if (part.max_properties != kNoMax) add([&](ObjectPart& p) { p.min_properties = part.max_properties + 1; });

@@ -71,9 +71,8 @@ bool Compiler::surely_empty(const ArrayPart& part, int depth) {
 }
 
 bool Compiler::surely_empty(const ObjectPart& part, int depth) {
-  return std::any_of(part.properties.begin(), part.properties.end(), [&](const Property& p) {
-    return p.required && surely_empty(p.value, depth);
-  });
+  return std::any_of(part.properties.begin(), part.properties.end(),
+                     [&](const Property& p) { return p.required && surely_empty(p.value, depth); });
 }
 
 template <class Part>
@@ -107,7 +106,8 @@ bool Compiler::surely_disjoint(const Shape& a, const Shape& b) {
          apart(a.objects, b.objects, [&](const ObjectPart& p) { return surely_empty(p, kProofDepth); });
 }
 
-// Whether every value is in at most one of the branches, for the usual reasons: types, or a property that tells them apart.
+// Whether every value is in at most one of the branches, for the usual reasons: types, or a property that tells them
+// apart.
 bool Compiler::told_apart(const std::vector<const Shape*>& branches) {
   std::uint8_t scalars = 0;
   std::size_t numbers = 0, strings = 0, arrays = 0, objects = 0;

@@ -10,7 +10,15 @@ using json::Type;
 
 namespace {
 
-enum TypeBit : std::uint32_t { kNullBit = 1, kBoolBit = 2, kNumberBit = 4, kIntegerBit = 8, kStringBit = 16, kArrayBit = 32, kObjectBit = 64 };
+enum TypeBit : std::uint32_t {
+  kNullBit = 1,
+  kBoolBit = 2,
+  kNumberBit = 4,
+  kIntegerBit = 8,
+  kStringBit = 16,
+  kArrayBit = 32,
+  kObjectBit = 64
+};
 constexpr std::uint32_t kAllTypes = kNullBit | kBoolBit | kNumberBit | kStringBit | kArrayBit | kObjectBit;
 
 constexpr std::uint64_t bits(std::initializer_list<Keyword> words) {
@@ -21,7 +29,8 @@ constexpr std::uint64_t bits(std::initializer_list<Keyword> words) {
 
 constexpr std::uint64_t kNumberWords = bits({Keyword::kMinimum, Keyword::kMaximum, Keyword::kExclusiveMinimum,
                                              Keyword::kExclusiveMaximum, Keyword::kMultipleOf});
-constexpr std::uint64_t kStringWords = bits({Keyword::kMinLength, Keyword::kMaxLength, Keyword::kPattern, Keyword::kFormat});
+constexpr std::uint64_t kStringWords =
+    bits({Keyword::kMinLength, Keyword::kMaxLength, Keyword::kPattern, Keyword::kFormat});
 constexpr std::uint64_t kArrayWords =
     bits({Keyword::kItems, Keyword::kPrefixItems, Keyword::kAdditionalItems, Keyword::kContains, Keyword::kMinContains,
           Keyword::kMaxContains, Keyword::kMinItems, Keyword::kMaxItems, Keyword::kUniqueItems});
@@ -29,9 +38,9 @@ constexpr std::uint64_t kObjectWords =
     bits({Keyword::kProperties, Keyword::kRequired, Keyword::kAdditionalProperties, Keyword::kPatternProperties,
           Keyword::kPropertyNames, Keyword::kMinProperties, Keyword::kMaxProperties, Keyword::kDependentRequired});
 constexpr std::uint64_t kPlainWords = kNumberWords | kStringWords | kArrayWords | kObjectWords | bits({Keyword::kType});
-constexpr std::uint64_t kAppliedWords =
-    bits({Keyword::kEnum, Keyword::kConst, Keyword::kAllOf, Keyword::kAnyOf, Keyword::kOneOf, Keyword::kNot, Keyword::kIf,
-          Keyword::kRef, Keyword::kDynamicRef, Keyword::kRecursiveRef, Keyword::kDependentSchemas, Keyword::kDependencies});
+constexpr std::uint64_t kAppliedWords = bits(
+    {Keyword::kEnum, Keyword::kConst, Keyword::kAllOf, Keyword::kAnyOf, Keyword::kOneOf, Keyword::kNot, Keyword::kIf,
+     Keyword::kRef, Keyword::kDynamicRef, Keyword::kRecursiveRef, Keyword::kDependentSchemas, Keyword::kDependencies});
 constexpr std::uint64_t kUnevaluatedWords = bits({Keyword::kUnevaluatedItems, Keyword::kUnevaluatedProperties});
 
 // How the strings that are written differ from all strings of a format.
@@ -39,7 +48,8 @@ std::string_view narrowing_of(std::string_view format) {
   if (format == "time" || format == "date-time") return "leap seconds are not written";
   if (format == "email" || format == "idn-email") return "quoted local parts and address literals are not written";
   if (format == "hostname") return "labels in Punycode (xn--) are not written";
-  if (format == "idn-hostname") return "only scripts without rules about neighbouring letters are written, in short labels";
+  if (format == "idn-hostname")
+    return "only scripts without rules about neighbouring letters are written, in short labels";
   if (format == "uri-template") return "the operators that RFC 6570 keeps for later are not written";
   if (format == "regex") return "groups nest at most three deep; names and references are not written";
   return {};
@@ -120,8 +130,8 @@ const Shape* Compiler::schema_shape(const Value& schema) {
   return out;
 }
 
-// Keywords in the order of the text, which is the order of the merged properties. What belongs to the object itself counts
-// where `properties` stands.
+// Keywords in the order of the text, which is the order of the merged properties. What belongs to the object itself
+// counts where `properties` stands.
 const Shape* Compiler::combined_shape(const KeywordSet& set) {
   bool plain_done = !(set.present & kPlainWords);
   Keyword plain_place = set.has(Keyword::kProperties) ? Keyword::kProperties : Keyword::kUnknown;
@@ -143,7 +153,8 @@ const Shape* Compiler::combined_shape(const KeywordSet& set) {
   return out;
 }
 
-// What a keyword with schemas in it allows; of `so_far`, for `not`, which is small only where there is something to rule out.
+// What a keyword with schemas in it allows; of `so_far`, for `not`, which is small only where there is something to
+// rule out.
 const Shape* Compiler::applied(const KeywordSet& set, Keyword keyword, const Value& value, const Shape* so_far) {
   const Value& schema = *set.schema;
   switch (keyword) {
@@ -188,8 +199,11 @@ const Shape* Compiler::applied(const KeywordSet& set, Keyword keyword, const Val
 }
 
 const Value& Compiler::referenced(const Value& schema, Keyword keyword, const Value& value) {
-  std::string_view word = keyword == Keyword::kRef ? "$ref" : keyword == Keyword::kDynamicRef ? "$dynamicRef" : "$recursiveRef";
-  if (!value.is(Type::kString)) fail(schema, word, std::string(word) + " must be a string", "Write a reference such as \"#/$defs/x\".");
+  std::string_view word = keyword == Keyword::kRef          ? "$ref"
+                          : keyword == Keyword::kDynamicRef ? "$dynamicRef"
+                                                            : "$recursiveRef";
+  if (!value.is(Type::kString))
+    fail(schema, word, std::string(word) + " must be a string", "Write a reference such as \"#/$defs/x\".");
   if (!references_) references_ = std::make_unique<References>(*root_, text_, draft_);
   std::string why;
   const Value* target = keyword == Keyword::kDynamicRef ? references_->find_dynamic(schema, value.text(), &why)
@@ -212,14 +226,16 @@ const Shape* Compiler::dependents(const Value& value, std::string_view word) {
   for (const Member& m : value.members()) {
     if (m.value.is(Type::kArray)) {
       for (const Value& other : m.value.items()) {
-        if (!other.is(Type::kString)) fail(*here_, word, "a list of keys holds " + json::excerpt(other), "Write strings.");
+        if (!other.is(Type::kString))
+          fail(*here_, word, "a list of keys holds " + json::excerpt(other), "Write strings.");
         lists.push_back({m.key, other.text()});
       }
       continue;
     }
     NodeId schema = at(m.value);
     if (schema == kAny) continue;
-    const Shape* branches[] = {shape_with_key(m.key, kNever, false), intersect(shape_with_key(m.key, kAny, true), shape(schema))};
+    const Shape* branches[] = {shape_with_key(m.key, kNever, false),
+                               intersect(shape_with_key(m.key, kAny, true), shape(schema))};
     out = intersect(out, unite(branches));
   }
   if (lists.empty()) return out;
@@ -299,7 +315,8 @@ const Shape* Compiler::simple_shape(std::uint32_t types) {
   Shape s;
   if (types & kNullBit) s.scalars |= Shape::kNull;
   if (types & kBoolBit) s.scalars |= Shape::kTrue | Shape::kFalse;
-  if (types & (kNumberBit | kIntegerBit)) s.numbers = one<const NumberPart*>(types & kNumberBit ? &kAnyNumber : &kAnyInteger);
+  if (types & (kNumberBit | kIntegerBit))
+    s.numbers = one<const NumberPart*>(types & kNumberBit ? &kAnyNumber : &kAnyInteger);
   if (types & kStringBit) s.strings = one<const StringPart*>(&kAnyString);
   if (types & kArrayBit) s.arrays = one<const ArrayPart*>(&kAnyArray);
   if (types & kObjectBit) s.objects = one<const ObjectPart*>(&kAnyObject);
@@ -329,7 +346,8 @@ const NumberPart* Compiler::number_part(const KeywordSet& set, bool integer) {
   auto number = [&](Keyword k, std::string_view word) -> std::string_view {
     const Value* v = set[k];
     if (!v) return {};
-    if (!v->is(Type::kNumber)) fail(*set.schema, word, std::string(word) + " must be a number, not " + json::excerpt(*v), "");
+    if (!v->is(Type::kNumber))
+      fail(*set.schema, word, std::string(word) + " must be a number, not " + json::excerpt(*v), "");
     return v->text();
   };
   part.minimum = number(Keyword::kMinimum, "minimum");
@@ -355,7 +373,8 @@ const NumberPart* Compiler::number_part(const KeywordSet& set, bool integer) {
   return finish_number(part);
 }
 
-std::uint64_t Compiler::count_of(const KeywordSet& set, Keyword keyword, std::string_view word, std::uint64_t otherwise) {
+std::uint64_t Compiler::count_of(const KeywordSet& set, Keyword keyword, std::string_view word,
+                                 std::uint64_t otherwise) {
   const Value* v = set[keyword];
   if (!v) return otherwise;
   if (v->is(Type::kNumber)) {
@@ -384,7 +403,8 @@ const StringPart* Compiler::string_part(const KeywordSet& set) {
       std::string_view less = coverage_ ? narrowing_of(v->text()) : std::string_view{};
       if (!less.empty()) note(Note::kNarrowed, *set.schema, "format", less);
     } else if (coverage_) {
-      note(Note::kWarning, *set.schema, "format", std::string(v->text()) + " is not a known format, so it only describes");
+      note(Note::kWarning, *set.schema, "format",
+           std::string(v->text()) + " is not a known format, so it only describes");
     }
   }
   return finish_string(part);
@@ -408,7 +428,8 @@ const ArrayPart* Compiler::array_part(const KeywordSet& set) {
   part.min_items = count_of(set, Keyword::kMinItems, "minItems", 0);
   part.max_items = count_of(set, Keyword::kMaxItems, "maxItems", kNoMax);
   if (const Value* v = set[Keyword::kUniqueItems]) {
-    if (!v->boolean()) fail(*set.schema, "uniqueItems", "uniqueItems must be true or false, not " + json::excerpt(*v), "");
+    if (!v->boolean())
+      fail(*set.schema, "uniqueItems", "uniqueItems must be true or false, not " + json::excerpt(*v), "");
     if (v->is(Type::kTrue)) part.unique = set.schema;
   }
   if (const Value* v = set[Keyword::kContains]) {

@@ -401,13 +401,27 @@ std::string excerpt(const Value& value, std::size_t limit) {
   };
   auto begin = [&](const Value& v) {
     switch (v.type) {
-      case Type::kNull: out += "null"; break;
-      case Type::kFalse: out += "false"; break;
-      case Type::kTrue: out += "true"; break;
-      case Type::kNumber: out += v.text(); break;
-      case Type::kString: quoted(v.text()); break;
-      case Type::kArray: out += '[', open.push_back({&v, 0}); break;
-      case Type::kObject: out += '{', open.push_back({&v, 0}); break;
+      case Type::kNull:
+        out += "null";
+        break;
+      case Type::kFalse:
+        out += "false";
+        break;
+      case Type::kTrue:
+        out += "true";
+        break;
+      case Type::kNumber:
+        out += v.text();
+        break;
+      case Type::kString:
+        quoted(v.text());
+        break;
+      case Type::kArray:
+        out += '[', open.push_back({&v, 0});
+        break;
+      case Type::kObject:
+        out += '{', open.push_back({&v, 0});
+        break;
     }
   };
   begin(value);

@@ -1,7 +1,8 @@
 // A reader for the JSON of schemas (RFC 8259): numbers stay text, members keep their order, duplicate keys are refused.
 //
-// Everything lives in the document's arena and nothing has a destructor, so that a schema of a kilobyte is read in a few
-// microseconds and nesting costs no stack. Strings without escapes are views of the text, which must outlive the document.
+// Everything lives in the document's arena and nothing has a destructor, so that a schema of a kilobyte is read in a
+// few microseconds and nesting costs no stack. Strings without escapes are views of the text, which must outlive the
+// document.
 #pragma once
 
 #include <cstdint>

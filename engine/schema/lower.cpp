@@ -98,7 +98,8 @@ std::vector<std::string> Compiler::spellings(const NumberPart& part, std::string
   Decimal d = Decimal::parse(value);
   bool as_float = value.find_first_of(".eE") != std::string_view::npos && !part.integer;
   if (d.plain_size() > kMaxDigits && !as_float) {
-    fail(*root_, "", "the number " + std::string(value.substr(0, 20)) + " is too long to be written out", "Use a shorter number.");
+    fail(*root_, "", "the number " + std::string(value.substr(0, 20)) + " is too long to be written out",
+         "Use a shorter number.");
   }
   if (d.integer() && d.plain_size() <= kMaxDigits) out.push_back(d.plain());
   if (as_float) out.push_back(d.as_float());
@@ -184,8 +185,10 @@ void Compiler::blame_pattern(const GrammarError& error, const StringPart& part) 
     try {
       pool_.json_string(alone);
     } catch (const GrammarError& e) {
-      std::string place = e.pointer.empty() ? "" : " (at character " + e.pointer + " of \"" + std::string(p.text) + "\")";
-      throw GrammarError(e.message + place, json::pointer_to(*root_, *p.at), e.keyword.empty() ? "pattern" : e.keyword, e.hint);
+      std::string place =
+          e.pointer.empty() ? "" : " (at character " + e.pointer + " of \"" + std::string(p.text) + "\")";
+      throw GrammarError(e.message + place, json::pointer_to(*root_, *p.at), e.keyword.empty() ? "pattern" : e.keyword,
+                         e.hint);
     }
   }
   std::string pointer = all.empty() ? json::pointer_to(*root_, *here_) : json::pointer_to(*root_, *all[0].at);

@@ -10,10 +10,11 @@ namespace ag::schema {
 
 namespace {
 
-constexpr std::size_t kMaxListed = 2000;         // states looked at to find a language's strings
-constexpr std::uint64_t kMaxDistinct = 10'000;   // minItems beside uniqueItems
+constexpr std::size_t kMaxListed = 2000;        // states looked at to find a language's strings
+constexpr std::uint64_t kMaxDistinct = 10'000;  // minItems beside uniqueItems
 
-// Whether from every state of a string's terminal there are infinitely many ways on, so that a new value is always left.
+// Whether from every state of a string's terminal there are infinitely many ways on, so that a new value is always
+// left.
 bool endless(Terminal& terminal) {
   if (terminal.counted() && terminal.max_units() != kNoMax) return false;
   std::vector<std::vector<std::uint32_t>> from{{}, {}};  // state -> states that lead to it
@@ -93,7 +94,8 @@ Symbol Compiler::lower_counted(const ArrayPart& part) {
   spec.max_items = part.max_items;
   spec.whitespace = options_.whitespace;
   std::size_t prefix = part.prefix.size();
-  for (const Contains& c : part.contains) prefix = std::max<std::size_t>(prefix, std::min<std::uint64_t>(c.from, part.max_items));
+  for (const Contains& c : part.contains)
+    prefix = std::max<std::size_t>(prefix, std::min<std::uint64_t>(c.from, part.max_items));
   spec.prefix.resize(prefix);
   if (part.contains.size() > kMaxContains || CountedArrayRule::places(spec) > CountedArrayRule::kMaxPlaces) {
     fail(schema, "contains", "the bounds of contains and of the array's length are too large together",
@@ -117,7 +119,8 @@ Symbol Compiler::lower_counted(const ArrayPart& part) {
     }
     return out;
   };
-  for (std::size_t i = 0; i < prefix; ++i) spec.prefix[i] = cells(i, i < part.prefix.size() ? part.prefix[i] : part.item);
+  for (std::size_t i = 0; i < prefix; ++i)
+    spec.prefix[i] = cells(i, i < part.prefix.size() ? part.prefix[i] : part.item);
   spec.item = cells(prefix, part.item);
   return builder_.rule(std::make_unique<CountedArrayRule>(std::move(spec), pool_));
 }

@@ -40,7 +40,8 @@ Symbol Compiler::lower(const ObjectPart& given) {
     }
     Need need = t.part->needs[0];
     if (todo.size() + ways.size() > kMaxWays || t.others.size() > kMaxNeeds) {
-      fail(*need.at, "not", "too many properties could be the one that is demanded", "Say what is allowed instead of what is not.");
+      fail(*need.at, "not", "too many properties could be the one that is demanded",
+           "Say what is allowed instead of what is not.");
     }
     ObjectPart way = *t.part;
     way.needs = t.part->needs.subspan(1);
@@ -56,12 +57,14 @@ Symbol Compiler::lower(const ObjectPart& given) {
     }
     way.properties = t.part->properties;
     if (need.keys && is_listed(*need.keys)) continue;
-    if (std::all_of(way.others.begin(), way.others.end(), [](const KeyClass& c) { return c.value == kNever; })) continue;
+    if (std::all_of(way.others.begin(), way.others.end(), [](const KeyClass& c) { return c.value == kNever; }))
+      continue;
     if (need.keys) {  // the properties' names are no other keys anyway
       StringPart keys = *need.keys;
       std::vector<std::string_view> excluded;
       for (std::string_view name : keys.excluded) {
-        bool property = std::any_of(way.properties.begin(), way.properties.end(), [&](const Property& p) { return p.name == name; });
+        bool property = std::any_of(way.properties.begin(), way.properties.end(),
+                                    [&](const Property& p) { return p.name == name; });
         if (!property) excluded.push_back(name);
       }
       keys.excluded = keep(excluded);
@@ -75,8 +78,8 @@ Symbol Compiler::lower(const ObjectPart& given) {
   return builder_.choice(std::move(ways));
 }
 
-// Keys that are named somewhere else than in the properties become properties, so that what is left of them is known: the
-// keys of finite classes, and those of dependencies.
+// Keys that are named somewhere else than in the properties become properties, so that what is left of them is known:
+// the keys of finite classes, and those of dependencies.
 const ObjectPart& Compiler::with_named_keys(const ObjectPart& part) {
   std::vector<Property> properties(part.properties.begin(), part.properties.end());
   std::size_t before = properties.size();
@@ -145,9 +148,9 @@ std::vector<Compiler::Others> Compiler::split_by_needs(List<KeyClass> others, co
   for (std::size_t i = 0; i < needs.size(); ++i) {
     std::vector<Others> split;
     for (const Others& o : out) {
-      const StringPart* inside = !needs[i].keys   ? o.keys.keys
-                                 : o.keys.keys ? intersect(o.keys.keys, needs[i].keys)
-                                                  : needs[i].keys;
+      const StringPart* inside = !needs[i].keys ? o.keys.keys
+                                 : o.keys.keys  ? intersect(o.keys.keys, needs[i].keys)
+                                                : needs[i].keys;
       bool some = inside || !needs[i].keys;
       bool listed = o.listed || (needs[i].keys && is_listed(*needs[i].keys));
       if (some) split.push_back({{inside, o.keys.value}, o.meets | 1u << i, listed});
@@ -183,7 +186,8 @@ Symbol Compiler::lower_object(const ObjectPart& part, const std::vector<Need>& n
   // Keys that a class lists may come in any order, as further keys do, where nothing was declared.
   bool listed = std::any_of(part.others.begin(), part.others.end(),
                             [&](const KeyClass& c) { return c.keys && is_listed(*c.keys); });
-  bool declared = std::any_of(part.properties.begin(), part.properties.end(), [](const Property& p) { return p.declared; });
+  bool declared =
+      std::any_of(part.properties.begin(), part.properties.end(), [](const Property& p) { return p.declared; });
   if (listed && !declared) spec.any_order = true;
   spec.needs = static_cast<std::uint32_t>(needs.size());
   for (const Others& o : split_by_needs(part.others, needs)) {

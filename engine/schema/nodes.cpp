@@ -1,4 +1,5 @@
-// Boolean expressions over places in the schema, interned: equal expressions are one node, so recursion comes back to it.
+// Boolean expressions over places in the schema, interned: equal expressions are one node, so recursion comes back to
+// it.
 #include <algorithm>
 
 #include "schema/compiler.h"

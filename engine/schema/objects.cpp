@@ -48,7 +48,8 @@ bool same(const Evaluated& a, const Evaluated& b) {
 
 template <class T>
 bool same(List<T> a, List<T> b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const T& x, const T& y) { return same(x, y); });
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](const T& x, const T& y) { return same(x, y); });
 }
 
 }  // namespace
@@ -58,7 +59,8 @@ const ObjectPart* Compiler::object_part(const KeywordSet& set) {
   auto object_at = [&](Keyword k, std::string_view word) -> std::span<const Member> {
     const Value* v = set[k];
     if (!v) return {};
-    if (!v->is(Type::kObject)) fail(schema, word, std::string(word) + " must be an object, not " + json::excerpt(*v), "");
+    if (!v->is(Type::kObject))
+      fail(schema, word, std::string(word) + " must be an object, not " + json::excerpt(*v), "");
     return v->members();
   };
   ObjectPart part;
@@ -97,12 +99,14 @@ const ObjectPart* Compiler::object_part(const KeywordSet& set) {
     std::size_t declared = properties.size();
     std::vector<Property> undeclared;
     for (const Value& name : required->items()) {
-      if (!name.is(Type::kString)) fail(schema, "required", "required holds " + json::excerpt(name) + ", which is no name", "");
+      if (!name.is(Type::kString))
+        fail(schema, "required", "required holds " + json::excerpt(name) + ", which is no name", "");
       check_unicode(name, "required");
       int i = index.find(name.text());
       if (i >= 0) {
         properties[static_cast<std::size_t>(i)].required = true;
-      } else if (std::none_of(undeclared.begin(), undeclared.end(), [&](const Property& p) { return p.name == name.text(); })) {
+      } else if (std::none_of(undeclared.begin(), undeclared.end(),
+                              [&](const Property& p) { return p.name == name.text(); })) {
         undeclared.push_back({name.text(), with_patterns(name.text(), kAny, rest), true, false});
       }
     }
@@ -112,9 +116,11 @@ const ObjectPart* Compiler::object_part(const KeywordSet& set) {
   if (set.has(Keyword::kDependentRequired)) {
     std::vector<Dependency> dependencies;
     for (const Member& m : object_at(Keyword::kDependentRequired, "dependentRequired")) {
-      if (!m.value.is(Type::kArray)) fail(schema, "dependentRequired", "each entry must be a list of property names", "");
+      if (!m.value.is(Type::kArray))
+        fail(schema, "dependentRequired", "each entry must be a list of property names", "");
       for (const Value& other : m.value.items()) {
-        if (!other.is(Type::kString)) fail(schema, "dependentRequired", json::excerpt(other) + " is no property name", "");
+        if (!other.is(Type::kString))
+          fail(schema, "dependentRequired", json::excerpt(other) + " is no property name", "");
         dependencies.push_back({m.key, other.text()});
       }
     }
@@ -139,8 +145,9 @@ const ObjectPart* Compiler::object_part(const KeywordSet& set) {
   return finish_object(part);
 }
 
-// patternProperties overlap: a key obeys every pattern that it matches. One class for each set of patterns that can match
-// together, larger sets first, so that the first class that holds a key is the set of exactly the patterns it matches.
+// patternProperties overlap: a key obeys every pattern that it matches. One class for each set of patterns that can
+// match together, larger sets first, so that the first class that holds a key is the set of exactly the patterns it
+// matches.
 std::vector<KeyClass> Compiler::key_classes(const Value& schema, const std::vector<KeyClass>& patterns, NodeId rest) {
   std::vector<std::vector<KeyClass>> by_size{{}};
   struct Group {
@@ -151,11 +158,13 @@ std::vector<KeyClass> Compiler::key_classes(const Value& schema, const std::vect
   for (std::size_t i = 0; i < patterns.size(); ++i) groups.push_back({patterns[i], {i}});
   std::vector<std::vector<bool>> meets(patterns.size(), std::vector<bool>(patterns.size()));
   for (std::size_t i = 0; i < patterns.size(); ++i) {
-    for (std::size_t j = i + 1; j < patterns.size(); ++j) meets[i][j] = !surely_disjoint(*patterns[i].keys, *patterns[j].keys);
+    for (std::size_t j = i + 1; j < patterns.size(); ++j)
+      meets[i][j] = !surely_disjoint(*patterns[i].keys, *patterns[j].keys);
   }
   for (std::size_t g = 0; g < groups.size(); ++g) {
     for (std::size_t j = groups[g].members.back() + 1; j < patterns.size(); ++j) {
-      bool all = std::all_of(groups[g].members.begin(), groups[g].members.end(), [&](std::size_t i) { return meets[i][j]; });
+      bool all =
+          std::all_of(groups[g].members.begin(), groups[g].members.end(), [&](std::size_t i) { return meets[i][j]; });
       const StringPart* keys = all ? intersect(groups[g].made.keys, patterns[j].keys) : nullptr;
       if (!keys || (groups[g].members.size() > 1 && surely_empty(*keys))) continue;
       Group larger{{keys, both(groups[g].made.value, patterns[j].value)}, groups[g].members};
@@ -209,7 +218,8 @@ std::vector<KeyClass> Compiler::cross(List<KeyClass> a, List<KeyClass> b) {
       if (x.keys && y.keys && x.keys != y.keys && surely_disjoint(*x.keys, *y.keys)) continue;
       out.push_back({keys, both(x.value, y.value)});
       if (out.size() > kMaxClasses) {
-        fail(*here_, "patternProperties", "key patterns combine to more than " + std::to_string(kMaxClasses) + " classes",
+        fail(*here_, "patternProperties",
+             "key patterns combine to more than " + std::to_string(kMaxClasses) + " classes",
              "Use fewer patterns, or patterns that match different keys.");
       }
     }
@@ -246,7 +256,9 @@ const ObjectPart* Compiler::intersect(const ObjectPart* a, const ObjectPart* b) 
   part.properties = keep(declared);
   bool simple = a->others.size() == 1 && b->others.size() == 1;
   NodeId rest = simple ? both(a->others[0].value, b->others[0].value) : kAny;
-  part.others = simple ? (rest == kAny ? kAnyOthers : rest == kNever ? kNoOthers : one(KeyClass{nullptr, rest}))
+  part.others = simple ? (rest == kAny     ? kAnyOthers
+                          : rest == kNever ? kNoOthers
+                                           : one(KeyClass{nullptr, rest}))
                        : keep(cross(a->others, b->others));
   part.min_properties = std::max(a->min_properties, b->min_properties);
   part.max_properties = std::min(a->max_properties, b->max_properties);
@@ -270,7 +282,8 @@ const ObjectPart* Compiler::finish_object(ObjectPart part) {
     shorter.push_back(part.others.back());
     part.others = keep(shorter);
   }
-  bool closed = std::all_of(part.others.begin(), part.others.end(), [](const KeyClass& c) { return c.value == kNever; });
+  bool closed =
+      std::all_of(part.others.begin(), part.others.end(), [](const KeyClass& c) { return c.value == kNever; });
   std::vector<Need> needs;
   for (const Need& n : part.needs) {
     bool met = false, possible = !closed && part.max_properties > 0;
@@ -298,7 +311,8 @@ const ObjectPart* Compiler::finish_object(ObjectPart part) {
   }
   if (part.min_properties > part.max_properties || required > part.max_properties ||
       (closed && possible < part.min_properties)) {
-    conflict(required > part.max_properties ? "maxProperties" : "minProperties", "the number of properties cannot be met");
+    conflict(required > part.max_properties ? "maxProperties" : "minProperties",
+             "the number of properties cannot be met");
     return nullptr;
   }
   return arena_.make<ObjectPart>(part);
@@ -313,7 +327,8 @@ bool Compiler::contained(const ObjectPart& a, const ObjectPart& b) {
   if (!b.dependencies.empty() && !same(a.dependencies, b.dependencies)) return false;
   std::size_t found = 0;
   for (const Property& q : b.properties) {
-    auto p = std::find_if(a.properties.begin(), a.properties.end(), [&](const Property& x) { return x.name == q.name; });
+    auto p =
+        std::find_if(a.properties.begin(), a.properties.end(), [&](const Property& x) { return x.name == q.name; });
     if (p == a.properties.end()) {
       if (q.required || q.value != kAny || !open) return false;
       continue;
@@ -359,8 +374,10 @@ List<const ObjectPart*> Compiler::merged(std::vector<const ObjectPart*> parts) {
         const ObjectPart* m = contained(*parts[j], *parts[i])   ? parts[i]
                               : contained(*parts[i], *parts[j]) ? parts[j]
                                                                 : merge(*parts[i], *parts[j]);
-        if (m) parts[i] = m, parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(j)), changed = true;
-        else ++j;
+        if (m)
+          parts[i] = m, parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(j)), changed = true;
+        else
+          ++j;
       }
     }
   }

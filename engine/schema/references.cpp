@@ -236,7 +236,8 @@ const Value* References::follow(const Value& start, std::string_view pointer, st
     if (v->is(Type::kArray)) {
       std::uint32_t i = 0;
       auto r = std::from_chars(token.data(), token.data() + token.size(), i);
-      bool whole = r.ec == std::errc{} && r.ptr == token.data() + token.size() && (token.size() == 1 || token[0] != '0');
+      bool whole =
+          r.ec == std::errc{} && r.ptr == token.data() + token.size() && (token.size() == 1 || token[0] != '0');
       if (whole && i < v->size) next = &v->item_data[i];
     } else {
       next = v->find(token);

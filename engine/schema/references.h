@@ -38,11 +38,11 @@ class References {
   Draft draft_;
   bool plain_;  // no identifiers and no anchors: only pointers from the root
   bool indexed_ = false;
-  std::unordered_map<std::string, const json::Value*> resources_;        // absolute URI -> schema
-  std::unordered_map<std::string, const json::Value*> anchors_;          // URI '#' name -> schema
-  std::unordered_map<std::string, std::uint32_t> dynamic_;               // name -> how many $dynamicAnchor have it
-  std::unordered_map<const json::Value*, std::string> bases_;            // schema -> base URI
-  std::unordered_map<std::string_view, const json::Value*> found_;       // for plain documents
+  std::unordered_map<std::string, const json::Value*> resources_;   // absolute URI -> schema
+  std::unordered_map<std::string, const json::Value*> anchors_;     // URI '#' name -> schema
+  std::unordered_map<std::string, std::uint32_t> dynamic_;          // name -> how many $dynamicAnchor have it
+  std::unordered_map<const json::Value*, std::string> bases_;       // schema -> base URI
+  std::unordered_map<std::string_view, const json::Value*> found_;  // for plain documents
 };
 
 }  // namespace ag::schema

@@ -16,8 +16,9 @@ struct SchemaOptions {
   bool relax = false;
 };
 
-// What became of each keyword. `relaxed` is what the grammar does not enforce (only with SchemaOptions::relax); `warnings` is
-// what was ignored and may have been meant otherwise: unknown words near known ones, unknown formats, drafts.
+// What became of each keyword. `relaxed` is what the grammar does not enforce (only with SchemaOptions::relax);
+// `warnings` is what was ignored and may have been meant otherwise: unknown words near known ones, unknown formats,
+// drafts.
 struct Coverage {
   struct Row {
     std::string pointer, keyword, why;

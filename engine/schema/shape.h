@@ -1,8 +1,9 @@
 // What a schema allows, sorted by type: a Shape is a union of parts, one list a type, and each part is a conjunction.
 //
-// Children (the schemas of properties and items) stay symbolic, as nodes: Boolean expressions over places in the schema.
-// A node is turned into a Shape only when something needs it, so recursion through children costs nothing, and whatever
-// combines schemas (allOf, siblings of $ref, oneOf, not, if) is intersection, union or complement of Shapes, one level deep.
+// Children (the schemas of properties and items) stay symbolic, as nodes: Boolean expressions over places in the
+// schema. A node is turned into a Shape only when something needs it, so recursion through children costs nothing, and
+// whatever combines schemas (allOf, siblings of $ref, oneOf, not, if) is intersection, union or complement of Shapes,
+// one level deep.
 //
 // All of it lives in the compiler's arena: nothing here has a destructor.
 #pragma once

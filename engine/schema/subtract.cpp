@@ -1,5 +1,5 @@
-// One shape without another, in pieces that do not overlap: a \ (c1 and c2) is (a and not c1) or (a and c1 and not c2), and
-// what is empty is dropped at once. Products of complements would overlap and multiply.
+// One shape without another, in pieces that do not overlap: a \ (c1 and c2) is (a and not c1) or (a and c1 and not c2),
+// and what is empty is dropped at once. Products of complements would overlap and multiply.
 #include "schema/compiler.h"
 
 namespace ag::schema {

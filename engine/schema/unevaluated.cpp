@@ -70,7 +70,8 @@ const Shape* Compiler::unevaluated_properties(const Shape* s, NodeId rest) {
     if (!seen.all && rest != kAny) {
       auto looked_at = [&](std::string_view name) {
         return std::find(seen.names.begin(), seen.names.end(), name) != seen.names.end() ||
-               std::any_of(seen.classes.begin(), seen.classes.end(), [&](const StringPart* c) { return contains(*c, name); });
+               std::any_of(seen.classes.begin(), seen.classes.end(),
+                           [&](const StringPart* c) { return contains(*c, name); });
       };
       std::vector<Property> properties(o->properties.begin(), o->properties.end());
       for (Property& p : properties) {

@@ -1,5 +1,5 @@
-// A byte trie in preorder, which is the bytewise order of its strings: node n's subtree is [n, skip(n)), and the values of
-// a subtree are a contiguous run. Node 0 is the root and may have values (of the empty string).
+// A byte trie in preorder, which is the bytewise order of its strings: node n's subtree is [n, skip(n)), and the values
+// of a subtree are a contiguous run. Node 0 is the root and may have values (of the empty string).
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,12 @@ class ByteTrie {
   const std::vector<std::uint32_t>& values() const { return values_; }
   std::uint32_t child(std::uint32_t node, std::uint8_t byte) const;  // 0: none
   std::size_t memory() const {
-    return sizeof *this + byte_.capacity() + depth_.capacity() * 2 + (skip_.capacity() + first_.capacity() + values_.capacity()) * 4;
+    return sizeof *this + byte_.capacity() + depth_.capacity() * 2 +
+           (skip_.capacity() + first_.capacity() + values_.capacity()) * 4;
   }
 
-  // The part of this trie that keep(node) admits: a node is left out with its whole subtree where it says no. All values
-  // of kept nodes for which wanted(value) holds are kept.
+  // The part of this trie that keep(node) admits: a node is left out with its whole subtree where it says no. All
+  // values of kept nodes for which wanted(value) holds are kept.
   template <class Keep, class Wanted>
   ByteTrie part(Keep keep, Wanted wanted) const;
 

@@ -50,7 +50,8 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens, std::vector<std::pair<st
     ordinary_[id] = 0;
   }
   fingerprint_ = 0xCBF29CE484222325ull;
-  for (std::uint32_t i = 0; i < size_; ++i) fingerprint_ = (fnv(fingerprint_, bytes(i)) ^ ordinary_[i]) * 0x100000001B3ull;
+  for (std::uint32_t i = 0; i < size_; ++i)
+    fingerprint_ = (fnv(fingerprint_, bytes(i)) ^ ordinary_[i]) * 0x100000001B3ull;
   for (const auto& [name, id] : special_) fingerprint_ = fnv(fingerprint_, name) + id;
   for (std::uint32_t id : end_) fingerprint_ = (fingerprint_ ^ id) * 0x100000001B3ull;
   build_trie();
@@ -95,8 +96,10 @@ void Vocabulary::classify() {
     int expect = 0;
     std::uint8_t low = 0x80, high = 0xBF;
     for (unsigned char c : b) {
-      if (c < 0x80) sig.ascii[c >> 6] |= std::uint64_t{1} << (c & 63);
-      else sig.other = true;
+      if (c < 0x80)
+        sig.ascii[c >> 6] |= std::uint64_t{1} << (c & 63);
+      else
+        sig.other = true;
       if (expect) {
         if (c < low || c > high) whole = false;
         low = 0x80;
@@ -106,10 +109,14 @@ void Vocabulary::classify() {
       }
       if ((c & 0xC0) != 0x80) ++chars;
       if (c < 0x80) continue;
-      if (c >= 0xC2 && c <= 0xDF) expect = 1;
-      else if (c >= 0xE0 && c <= 0xEF) expect = 2;
-      else if (c >= 0xF0 && c <= 0xF4) expect = 3;
-      else whole = false;
+      if (c >= 0xC2 && c <= 0xDF)
+        expect = 1;
+      else if (c >= 0xE0 && c <= 0xEF)
+        expect = 2;
+      else if (c >= 0xF0 && c <= 0xF4)
+        expect = 3;
+      else
+        whole = false;
       if (c == 0xE0) low = 0xA0;
       if (c == 0xED) high = 0x9F;
       if (c == 0xF0) low = 0x90;
@@ -133,8 +140,10 @@ void Vocabulary::classify() {
     up.partial = up.partial || mine.partial;
     mine = {{0, 0}, false, false};
     const std::uint8_t b = trie_.byte(n);
-    if (b < 0x80) up.ascii[b >> 6] |= std::uint64_t{1} << (b & 63);
-    else up.other = true;
+    if (b < 0x80)
+      up.ascii[b >> 6] |= std::uint64_t{1} << (b & 63);
+    else
+      up.other = true;
     for (auto t = trie_.begin(n); t != trie_.end(n); ++t) up.partial = up.partial || !whole_[*t];
   }
 }

@@ -37,7 +37,9 @@ class Vocabulary {
   std::vector<std::uint32_t> longest_match(std::string_view text) const;
 
   const ByteTrie& trie() const { return trie_; }  // ordinary tokens; values are ids
-  std::uint32_t chars(std::uint32_t id) const { return chars_[id]; }  // UTF-8 characters, begun ones included; at most 255
+  std::uint32_t chars(std::uint32_t id) const {
+    return chars_[id];
+  }  // UTF-8 characters, begun ones included; at most 255
   // Tokens whose byte string is whole UTF-8 characters only.
   bool whole(std::uint32_t id) const { return whole_[id]; }
   // Which ASCII bytes a token holds, as two words; and whether it holds others.
