@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         PolicyError,
         RunCancelled,
         RunError,
+        SessionBusy,
     )
     from agentgram.executor import CallRecord
     from agentgram.formats.request import Only
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from agentgram.models.base import ModelSettings
     from agentgram.policy import Decision, Policy, Principal, allow, ask, deny
     from agentgram.run import RunResult
+    from agentgram.sessions import Session, SQLiteSession
     from agentgram.streaming import RunStream, SyncRunStream
     from agentgram.tools import ModelRetry, RunContext, Tool, ToolDefinition, ToolFailed, Toolset, bind, tool
 
@@ -47,6 +49,7 @@ _HOMES = {
         "PolicyError",
         "RunCancelled",
         "RunError",
+        "SessionBusy",
     ),
     "executor": ("CallRecord",),
     "formats.request": ("Only",),
@@ -55,6 +58,7 @@ _HOMES = {
     "models.base": ("ModelSettings",),
     "policy": ("Decision", "Policy", "Principal", "allow", "ask", "deny"),
     "run": ("RunResult",),
+    "sessions": ("SQLiteSession", "Session"),
     "streaming": ("RunStream", "SyncRunStream"),
     "tools": ("ModelRetry", "RunContext", "Tool", "ToolDefinition", "ToolFailed", "Toolset", "bind", "tool"),
 }
@@ -88,6 +92,8 @@ __all__ = [
     "Only",
     "RunResult",
     "RunStream",
+    "SQLiteSession",
+    "Session",
     "SyncRunStream",
     "ToolCall",
     "Usage",
@@ -101,6 +107,7 @@ __all__ = [
     "PolicyError",
     "RunCancelled",
     "RunError",
+    "SessionBusy",
     "__version__",
 ]
 

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from os import PathLike, fspath
-from typing import Any, Generic, TypedDict, get_args, overload
+from typing import Any, Generic, TypeAlias, TypedDict, get_args, overload
 
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from typing_extensions import Unpack
 
-from agentgram.errors import DefinitionError
-from agentgram.events import Event
+from agentgram.errors import DefinitionError, RunError
+from agentgram.events import Event, FinalOutput
 from agentgram.executor import Instructions
 from agentgram.formats.request import ToolChoice
 from agentgram.limits import Limits
-from agentgram.messages import Message, user
-from agentgram.models.base import Model, ModelSettings, OnDenied
+from agentgram.messages import Message, as_messages, user
+from agentgram.models import guard
+from agentgram.models.base import CountsTokens, Model, ModelSettings, OnDenied
 from agentgram.policy import Policy, Principal
-from agentgram.run import Out, Run, RunResult, Task
+from agentgram.run import EventHook, Out, Run, RunResult, Task
+from agentgram.sessions import Session
 from agentgram.streaming import RunStream, SyncRunStream, run_blocking
-from agentgram.tools import Toolset
+from agentgram.tools import RunContext, Tool, ToolFailed, Toolset, tool
 from agentgram.tools.context import Deps
 from agentgram.tools.signature import json_schema
 
@@ -42,8 +45,18 @@ class RunOptions(TypedDict, total=False):
     """How to sample."""
     limits: Limits | None
     """How much the run may use."""
-    messages: Sequence[Message] | None
-    """The conversation before the prompt: another run's ``result.messages``."""
+    messages: Sequence[Message | Mapping[str, Any]] | None
+    """The conversation before the prompt: another run's ``result.messages``, or OpenAI chat dicts."""
+    session: Session | None
+    """Keeps the conversation: what it holds comes before the prompt, and what is said is added to it."""
+    tools: Iterable[Any] | None
+    """The tools of this run, in place of the agent's."""
+    on_event: EventHook | None
+    """Told every event, after the agent's own hook."""
+
+
+Prompt: TypeAlias = str | Message | Mapping[str, Any] | Sequence[Message | Mapping[str, Any]]
+"""What the user says: a text, a message, an OpenAI chat dict, or several of these."""
 
 
 class Agent(Generic[Deps, Out]):
@@ -59,6 +72,7 @@ class Agent(Generic[Deps, Out]):
         deps_type: type[Deps] | None = None,
         instructions: Instructions = None,
         on_denied: OnDenied = "tell",
+        on_event: EventHook | None = None,
     ) -> None: ...
 
     @overload
@@ -72,6 +86,7 @@ class Agent(Generic[Deps, Out]):
         deps_type: type[Deps] | None = None,
         instructions: Instructions = None,
         on_denied: OnDenied = "tell",
+        on_event: EventHook | None = None,
     ) -> None: ...
 
     @overload
@@ -85,6 +100,7 @@ class Agent(Generic[Deps, Out]):
         deps_type: type[Deps] | None = None,
         instructions: Instructions = None,
         on_denied: OnDenied = "tell",
+        on_event: EventHook | None = None,
     ) -> None: ...
 
     def __init__(
@@ -97,6 +113,7 @@ class Agent(Generic[Deps, Out]):
         deps_type: type[Any] | None = None,
         instructions: Instructions = None,
         on_denied: OnDenied = "tell",
+        on_event: EventHook | None = None,
     ) -> None:
         """Declares an agent.
 
@@ -111,6 +128,8 @@ class Agent(Generic[Deps, Out]):
             on_denied: What follows a denied call. ``tell``: the model reads that there is no such tool, and goes on;
                 ``stop``: the run ends; ``steer``: the model can only choose among what is permitted, and denied
                 intents do not show.
+            on_event: Told every event of every run, with the :class:`RunContext` of its run: for logs, traces and
+                metrics. Called on the run's thread, so it must not block; what it raises is logged.
 
         Raises:
             DefinitionError: Something is not a tool, two tools share a name, or the output type has no JSON Schema.
@@ -128,11 +147,10 @@ class Agent(Generic[Deps, Out]):
         self.deps_type = deps_type
         self.instructions = instructions
         self.on_denied: OnDenied = on_denied
+        self.on_event = on_event
         self._answer, self._answer_schema = _answer(output_type)
 
-    async def run(
-        self, prompt: str | Message | Sequence[Message], *, deps: Deps | None = None, **options: Unpack[RunOptions]
-    ) -> RunResult[Out]:
+    async def run(self, prompt: Prompt, *, deps: Deps | None = None, **options: Unpack[RunOptions]) -> RunResult[Out]:
         """Runs to the answer.
 
         Args:
@@ -147,20 +165,16 @@ class Agent(Generic[Deps, Out]):
         """
         return await Run[Out](self._task(prompt, deps, options), _ignore).execute()
 
-    def run_sync(
-        self, prompt: str | Message | Sequence[Message], *, deps: Deps | None = None, **options: Unpack[RunOptions]
-    ) -> RunResult[Out]:
+    def run_sync(self, prompt: Prompt, *, deps: Deps | None = None, **options: Unpack[RunOptions]) -> RunResult[Out]:
         """:meth:`run` for code that is not asynchronous; also where an event loop runs, which it then blocks."""
         return run_blocking(self.run(prompt, deps=deps, **options))
 
-    def stream(
-        self, prompt: str | Message | Sequence[Message], *, deps: Deps | None = None, **options: Unpack[RunOptions]
-    ) -> RunStream[Out]:
+    def stream(self, prompt: Prompt, *, deps: Deps | None = None, **options: Unpack[RunOptions]) -> RunStream[Out]:
         """:meth:`run` as a stream of events; see :class:`RunStream`."""
         return RunStream(self._task(prompt, deps, options))
 
     def stream_sync(
-        self, prompt: str | Message | Sequence[Message], *, deps: Deps | None = None, **options: Unpack[RunOptions]
+        self, prompt: Prompt, *, deps: Deps | None = None, **options: Unpack[RunOptions]
     ) -> SyncRunStream[Out]:
         """:meth:`stream` for code that is not asynchronous; see :class:`SyncRunStream`."""
         return SyncRunStream(self._task(prompt, deps, options))
@@ -174,13 +188,73 @@ class Agent(Generic[Deps, Out]):
         finally:
             _overrides.reset(token)
 
+    def count_tokens(self, prompt: Prompt, *, deps: Deps | None = None, **options: Unpack[RunOptions]) -> int:
+        """Tokens of the first prompt of such a run, tools and instructions included; nothing is run.
+
+        Raises:
+            DefinitionError: The model does not count tokens.
+            PolicyError: As :meth:`run`.
+        """
+        task = self._task(prompt, deps, options)
+        if not isinstance(task.model, CountsTokens):
+            raise DefinitionError(f"model {task.model.name!r} does not count tokens: it has no count_tokens.")
+        return task.model.count_tokens(run_blocking(Run[Out](task, _ignore).request()))
+
+    def as_tool(
+        self,
+        name: str,
+        description: str,
+        *,
+        limits: Limits | None = None,
+        settings: ModelSettings | None = None,
+        timeout: float | None = None,
+    ) -> Tool[..., Any]:
+        """A tool that hands a task to this agent and returns its answer.
+
+        It runs for the caller's user, with the caller's ``deps``, under this agent's own tools and policy; it knows
+        nothing of the caller's conversation but the prompt. Its events are the call's :class:`ToolProgress`, its tokens
+        and calls count as the caller's. Where it fails, or is refused, the call fails.
+
+        Args:
+            name: The tool's name.
+            description: What this agent is good for, for the model that may ask it.
+            limits: How much one call may use.
+            settings: How this agent samples.
+            timeout: Seconds that a call may take.
+
+        Raises:
+            DefinitionError: The name cannot name a tool.
+        """
+
+        async def ask(ctx: RunContext[Any], prompt: str) -> AsyncIterator[Any]:
+            async with self.stream(prompt, deps=ctx.deps, user=ctx.user, limits=limits, settings=settings) as events:
+                try:
+                    async for event in events:
+                        if not isinstance(event, FinalOutput):
+                            yield event
+                    result = events.result
+                except RunError as error:
+                    if error.run is not None:
+                        ctx._spent.append(replace(error.run.usage, steps=0))
+                    raise ToolFailed(f"{name} could not do that.") from error
+            ctx._spent.append(replace(result.usage, steps=0))
+            if result.status != "done":
+                raise ToolFailed(f"{name} may not do that.")
+            yield result.output
+
+        ask.__doc__ = f"{description}\n\nArgs:\n    prompt: The task, in full: nothing else is known there."
+        return tool(name=name, timeout=timeout)(ask)
+
     def _task(self, prompt: Any, deps: Any, options: RunOptions) -> Task:
         unknown = set(options) - set(RunOptions.__annotations__)
         if unknown:
             raise TypeError(f"a run has no option {', '.join(map(repr, sorted(unknown)))}")
+        if options.get("session") is not None and options.get("messages") is not None:
+            raise DefinitionError("messages= and session= both say what came before: give one of them.")
+        tools = options.get("tools")
         return Task(
             model=self._model(),
-            tools=self.tools,
+            tools=self.tools if tools is None else tools if isinstance(tools, Toolset) else Toolset(tools),
             policy=self.policy,
             principal=options.get("user"),
             deps=deps,
@@ -192,8 +266,10 @@ class Agent(Generic[Deps, Out]):
             parallel=options.get("parallel", True),
             settings=options.get("settings") or ModelSettings(),
             limits=options.get("limits") or Limits(),
-            history=tuple(options.get("messages") or ()),
+            history=tuple(as_messages(options.get("messages") or ())),
             prompt=_prompt(prompt),
+            session=options.get("session"),
+            on_event=[hook for hook in (self.on_event, options.get("on_event")) if hook is not None],
         )
 
     def _model(self) -> Model:
@@ -201,7 +277,7 @@ class Agent(Generic[Deps, Out]):
         if override is not None:
             return override
         if isinstance(self.model, str | PathLike):
-            from agentgram.models import guard, load_model
+            from agentgram.models import load_model
 
             guard.check(f"loading {fspath(self.model)!r}")
             return load_model(fspath(self.model))
@@ -215,13 +291,7 @@ def _ignore(_event: Event) -> None:
 def _prompt(prompt: Any) -> tuple[Message, ...]:
     if isinstance(prompt, str):
         return (user(prompt),)
-    if isinstance(prompt, Message):
-        return (prompt,)
-    messages = tuple(prompt)
-    for message in messages:
-        if not isinstance(message, Message):
-            raise DefinitionError(f"the prompt holds {message!r}: pass a string, a Message, or several.")
-    return messages
+    return tuple(as_messages([prompt] if isinstance(prompt, Message | Mapping) else prompt))
 
 
 def _answer(output_type: Any) -> tuple[TypeAdapter[Any] | None, dict[str, Any] | None]:

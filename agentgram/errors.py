@@ -11,7 +11,8 @@
         ├── LimitExceeded      a step, call, token or time limit was reached
         ├── ContextOverflow    the prompt does not fit the model's context
         ├── ModelError         the model could not be loaded or failed while decoding
-        └── RunCancelled       the run was cancelled
+        ├── RunCancelled       the run was cancelled
+        └── SessionBusy        another run goes on in the same session
 
 Each message says what was wrong, where, and what to do next.
 """
@@ -99,3 +100,7 @@ class ModelError(RunError):
 
 class RunCancelled(RunError):
     """The run was cancelled; its messages can be continued."""
+
+
+class SessionBusy(RunError):
+    """Another run, perhaps of another process, has the session: wait for it, or use another session."""

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -20,10 +21,13 @@ from agentgram.policy import Decision, Policy, Principal
 from agentgram.tools import InvalidArguments, ModelRetry, RunContext, Tool, ToolFailed, Toolset
 
 Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str | None] | None] | None
-CallStatus: TypeAlias = Literal["done", "retry", "failed", "unknown", "denied", "pending", "cancelled", "skipped"]
+CallStatus: TypeAlias = Literal[
+    "done", "retry", "failed", "unknown", "denied", "pending", "cancelled", "skipped", "repeated"
+]
 """``done``; ``retry``: wrong arguments, or the tool asked for another attempt; ``failed``: it could not answer;
 ``unknown``: there is no such tool; ``denied``: the policy refused; ``pending``: a person decides;
-``cancelled``: while it ran; ``skipped``: the run ended before."""
+``cancelled``: while it ran; ``skipped``: the run ended before; ``repeated``: it was made before, with the same result
+(:attr:`agentgram.Limits.identical_calls`)."""
 
 _log = logging.getLogger("agentgram")
 _log.addHandler(logging.NullHandler())
@@ -93,6 +97,19 @@ def serialise(value: Any) -> str:
     return value if isinstance(value, str) else to_json(value, inf_nan_mode="null").decode()
 
 
+def cut(text: str, limit: int, count: Callable[[str], int]) -> str:
+    """The beginning of a text, and a note that it is one, where the text has more than ``limit`` tokens."""
+    # No tokenizer's tokens are longer on average: so the counting, too, is bounded for a result of any length.
+    head = text[: limit * 32]
+    if len(head) == len(text) and count(text) <= limit:
+        return text
+    low, high = 0, len(head)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count(head[:middle]) <= limit else (low, middle - 1)
+    return f"{head[:low]}\n[cut: the first {low} of {len(text)} characters]"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Executor:
     """Runs the calls of one turn."""
@@ -101,6 +118,8 @@ class Executor:
     policy: Policy | None
     user: Principal | None
     emit: Callable[[Event], None]
+    count: Callable[[str], int]
+    """Tokens of a text, for results that are cut."""
 
     def decide(self, tool: Tool[..., Any], arguments: dict[str, Any]) -> Decision:
         """What the policy says of a call; everything is allowed where there is none."""
@@ -114,13 +133,17 @@ class Executor:
         Nothing that a tool does is raised. When the run is cancelled, so are the tools; what had ended is recorded.
 
         Args:
-            records: One per call, as :func:`waiting` makes them; replaced in place.
+            records: One per call, as :func:`waiting` makes them; replaced in place. Only those that are ``skipped`` are
+                made.
             context: What tools are told of the run; each call gets a copy with its id.
             retries: How often in a row each tool has asked for another attempt.
         """
 
         async def one(index: int) -> None:
             call = records[index].call
+            if records[index].status != "skipped":
+                self._report(records[index])
+                return
             mine = replace(context, call_id=call.id, retry=retries.get(call.name, 0), _cancelled=threading.Event())
             records[index] = CallRecord(call=call, status="cancelled", content="Cancelled while it ran.")
             try:
@@ -199,7 +222,10 @@ class Executor:
                 args, kwargs = tool.parameters.arrange(value, context)
                 assert tool.function is not None
                 result = await self._result(tool.function, args, kwargs, call)
-            return record("done", serialise(result), value=result)
+            content = serialise(result)
+            if tool.max_result_tokens is not None:
+                content = await in_thread(cut, content, tool.max_result_tokens, self.count)
+            return record("done", content, value=result)
         except ModelRetry as error:
             return record("retry", str(error) or f"Call {tool.name} again, differently.", exception=error)
         except ToolFailed as error:
@@ -230,10 +256,11 @@ class Executor:
         if inspect.isasyncgen(result):
             last: Any = None
             first = True
-            async for item in result:
-                if not first:
-                    self.emit(ToolProgress(call_id=call.id, name=call.name, value=last))
-                last, first = item, False
+            async with aclosing(result):
+                async for item in result:
+                    if not first:
+                        self.emit(ToolProgress(call_id=call.id, name=call.name, value=last))
+                    last, first = item, False
             return last
         return await result if inspect.isawaitable(result) else result
 

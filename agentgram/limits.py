@@ -53,14 +53,16 @@ class Limits:
     """Tokens written, sampled and forced, all steps together."""
     seconds: float | None = None
     """Wall-clock time of the whole run, tools included."""
+    identical_calls: int | None = 3
+    """In how many turns the same call, with the same arguments, may be made while nothing new is learned. Then it is
+    not made again; after a turn of nothing else, the next has to answer, or the run ends where the calls had failed."""
 
     def __post_init__(self) -> None:
         for f in fields(self):
             value = getattr(self, f.name)
-            if value is not None and value < (1 if f.name == "steps" else 0):
-                raise DefinitionError(
-                    f"Limits({f.name}={value}): it must be at least {int(f.name == 'steps')}, or None."
-                )
+            least = int(f.name in ("steps", "identical_calls"))
+            if value is not None and value < least:
+                raise DefinitionError(f"Limits({f.name}={value}): it must be at least {least}, or None.")
 
     def before_step(self, usage: Usage) -> None:
         """Asks whether one more turn may begin.

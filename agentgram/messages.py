@@ -199,6 +199,55 @@ def from_openai(messages: Iterable[Mapping[str, Any]]) -> list[Message]:
     return out
 
 
+def as_messages(messages: Iterable[Message | Mapping[str, Any]]) -> list[Message]:
+    """Messages, and OpenAI chat dicts among them, as messages.
+
+    Raises:
+        DefinitionError: Something is neither.
+    """
+    items = list(messages)
+    for index, item in enumerate(items):
+        if not isinstance(item, Message | Mapping):
+            raise DefinitionError(f"message {index} is {item!r}: pass Message values or OpenAI chat dicts.")
+    out: list[Message] = []
+    dicts: list[Mapping[str, Any]] = []
+    for item in items:
+        if isinstance(item, Message):
+            out += from_openai(dicts)
+            dicts = []
+            out.append(item)
+        else:
+            dicts.append(item)
+    return out + from_openai(dicts)
+
+
+INTERRUPTED = "It is not known what became of this call: the run was interrupted."
+
+
+def answered(history: Sequence[Message], following: Sequence[Message]) -> tuple[Message, ...]:
+    """What follows a conversation, completed by a result for each call at its end that has none.
+
+    A run that was cut off leaves such calls, and most chat templates refuse a conversation with them.
+
+    Args:
+        history: The conversation so far.
+        following: What comes next; it may begin with the missing results.
+    """
+    place = len(history)
+    while place and history[place - 1].role == "tool":
+        place -= 1
+    calls = list(history[place - 1].calls) if place else []
+    first = following[0] if following and following[0].role == "tool" else tool_results()
+    for result in [r for m in (*history[place:], first) for r in m.results]:
+        if found := next((c for c in calls if (c.id, c.name) == (result.call_id, result.name)), None):
+            calls.remove(found)
+    lost = [ToolResultPart(name=c.name, content=INTERRUPTED, call_id=c.id, error=True) for c in calls]
+    if not lost:
+        return tuple(following)
+    rest = following[1:] if first.parts else following
+    return (Message(role="tool", parts=(*first.parts, *lost)), *rest)
+
+
 def _content_text(content: object) -> str:
     if content is None:
         return ""

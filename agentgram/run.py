@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeVar
 
+from agentgram.breaker import Breaker
 from agentgram.errors import LimitExceeded, ModelError, PolicyError, RunCancelled, RunError
 from agentgram.events import CallDenied, Event, FinalOutput, MalformedCall, StepEnd, ToolCallEnd
 from agentgram.executor import CallRecord, Executor, Instructions, refusal, waiting, written
 from agentgram.formats.request import Only, Request, ToolChoice
 from agentgram.limits import Limits, Usage
-from agentgram.messages import Message, Part, ToolCall, ToolResultPart, system, tool_results, user
+from agentgram.messages import Message, Part, ToolCall, ToolResultPart, answered, system, tool_results, user
 from agentgram.models import guard
-from agentgram.models.base import Model, ModelRequest, ModelSettings, OnDenied
+from agentgram.models.base import Model, ModelRequest, ModelSettings, OnDenied, count_tokens
 from agentgram.policy import Policy, Principal
+from agentgram.sessions import Keeper, Session
 from agentgram.tools import RunContext, ToolDefinition, Toolset
 from agentgram.tools.signature import describe
 
@@ -30,8 +33,13 @@ RunStatus: TypeAlias = Literal["done", "denied", "pending", "failed", "limit", "
 """``done``: there is an answer; ``denied``: stopped at a denied call; ``pending``: waits for a person; the rest: the
 run failed, and the result is carried by the error."""
 
+EventHook: TypeAlias = Callable[[Event, RunContext[Any]], None]
+"""Told every event, with the context of the run that it belongs to."""
+
 ANSWER_RETRIES = 2
 """How often a model may correct an answer that does not fit the output type (it cannot happen under a grammar)."""
+
+_log = logging.getLogger("agentgram")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +83,8 @@ class Task:
     limits: Limits
     history: Sequence[Message]
     prompt: Sequence[Message]
+    session: Session | None = None
+    on_event: Sequence[EventHook] = ()
 
 
 class Run(Generic[Out]):
@@ -98,16 +108,25 @@ class Run(Generic[Out]):
             raise PolicyError(f"user is {task.principal!r}: pass Principal('id', roles=...).")
         self.task = task
         self.id = uuid.uuid4().hex
-        self._emit = emit
+        self._tell_reader = emit
         self._pause = pause
-        self._executor = Executor(tools=task.tools, policy=task.policy, user=task.principal, emit=emit)
-        self._messages: list[Message] = [*task.history, *task.prompt]
+        self._executor = Executor(
+            tools=task.tools,
+            policy=task.policy,
+            user=task.principal,
+            emit=self._emit,
+            count=lambda text: count_tokens(task.model, text),
+        )
+        self._history = len(task.history)
+        self._messages: list[Message] = [*task.history, *answered(task.history, task.prompt)]
+        self._keeper = Keeper(task.session, self.id, task.principal.id if task.principal is not None else None)
+        self._breaker = Breaker(task.limits.identical_calls)
+        self._circling = False
         self._calls: list[CallRecord] = []
         self._denied: list[CallDenied] = []
         self._pending: list[CallRecord] = []
         self._retries: dict[str, int] = {}
         self._answer_retries = 0
-        self._named = sum(len(message.calls) for message in self._messages)
         self._satisfied = False
         self._usage = Usage()
         self._output: Any = None
@@ -122,7 +141,7 @@ class Run(Generic[Out]):
         """
         clock = asyncio.timeout(self.task.limits.seconds)
         try:
-            async with clock:
+            async with clock, self._conversation():
                 while self._status is None:
                     await self._step()
         except TimeoutError:
@@ -136,7 +155,22 @@ class Run(Generic[Out]):
             if error.run is None:
                 error.run = self.result("limit" if isinstance(error, LimitExceeded) else "failed")
             raise
+        _log.debug("run %s is %s: %s", self.id, self._status, self._usage)
         return self.result(self._status)
+
+    @asynccontextmanager
+    async def _conversation(self) -> AsyncIterator[None]:
+        """Holds the session, where there is one, and leaves all of the run's messages in it, however the run ends."""
+        async with self._keeper as history:
+            if history is not None:
+                self._messages = [*history, *answered(history, self.task.prompt)]
+                self._history = self._keeper.kept
+            self._named = sum(len(message.calls) for message in self._messages)
+            await self._keeper.keep(self._messages)
+            try:
+                yield
+            finally:
+                await self._keeper.keep(self._messages)
 
     def result(self, status: RunStatus) -> RunResult[Out]:
         """What has been done so far, as a result of this status."""
@@ -147,7 +181,7 @@ class Run(Generic[Out]):
             denied=tuple(self._denied),
             pending=tuple(self._pending),
             messages=tuple(self._messages),
-            new_messages=tuple(self._messages[len(self.task.history) :]),
+            new_messages=tuple(self._messages[self._history :]),
             usage=self._usage,
             run_id=self.id,
         )
@@ -156,10 +190,11 @@ class Run(Generic[Out]):
 
     async def _step(self) -> None:
         self.task.limits.before_step(self._usage)
-        request = await self._request()
+        request = await self.request()
         end, wanted = await self._turn(request)
         if end.message.parts:
             self._messages.append(end.message)
+        await self._keeper.keep(self._messages)  # before a tool runs: what it does outlives this process
         self.task.limits.after_step(self._usage)
         if end.finish == "cancelled":
             raise RunCancelled("the model was cancelled. Give the run's messages to another run to go on.")
@@ -172,13 +207,20 @@ class Run(Generic[Out]):
         else:
             self._finish(end.message)
 
-    async def _request(self) -> ModelRequest:
+    async def request(self) -> ModelRequest:
+        """What the model is asked next.
+
+        Raises:
+            PolicyError: The policy leaves nothing of what ``tool_choice`` asks for.
+        """
         task = self.task
         declared = [tool.definition for tool in task.tools]
         permitted = declared
         if task.policy is not None and task.principal is not None:
             permitted = task.policy.tools_for(task.principal, declared)
         choice: ToolChoice = "auto" if self._satisfied and task.tool_choice != "none" else task.tool_choice
+        if self._circling:
+            choice = "none"
         self._check_choice(choice, declared, permitted)
         messages = tuple(self._messages)
         if instructions := await written(task.instructions, self._context()):
@@ -267,6 +309,14 @@ class Run(Generic[Out]):
         )
         return end, wanted
 
+    def _emit(self, event: Event) -> None:
+        self._tell_reader(event)
+        for hook in self.task.on_event:
+            try:
+                hook(event, self._context())
+            except Exception:  # an observer's mistake is not the run's
+                _log.exception("on_event failed for %s", type(event).__name__)
+
     async def _tell(self, event: Event) -> None:
         self._emit(event)
         if self._pause is not None:
@@ -293,15 +343,21 @@ class Run(Generic[Out]):
 
     async def _act(self, message: Message, refusals: list[ToolResultPart]) -> None:
         records = waiting(message.calls)
+        context = self._context()
         try:
-            self.task.limits.before_calls(self._usage, len(records))
-            await self._executor.run(records, self._context(), self._retries)
+            self._circling = self._breaker.before(records)
+            self.task.limits.before_calls(self._usage, sum(record.status == "skipped" for record in records))
+            await self._executor.run(records, context, self._retries)
             if self._pause is not None:
                 await self._pause()
         finally:
             # Also when the run is cancelled: the conversation then has an answer to each call, and can go on.
             self._conclude(message, records, refusals)
+            self._usage = sum(context._spent, self._usage)
+        await self._keeper.keep(self._messages)
+        self._breaker.after(records)
         self._count_retries(records)
+        self.task.limits.after_step(self._usage)
         if self._pending:
             self._status = "pending"
         elif self.task.on_denied == "stop" and any(record.status == "denied" for record in records):
@@ -310,7 +366,7 @@ class Run(Generic[Out]):
     def _conclude(self, message: Message, records: list[CallRecord], refusals: list[ToolResultPart]) -> None:
         """Puts what became of a turn's calls into the conversation and the result."""
         denied = [record for record in records if record.status == "denied"]
-        made = [record for record in records if record.status not in ("denied", "pending", "skipped")]
+        made = [record for record in records if record.status not in ("denied", "pending", "skipped", "repeated")]
         self._denied += [CallDenied(tool=record.name, rule=record.rule) for record in denied]
         self._pending += [record for record in records if record.status == "pending"]
         self._calls += made

@@ -53,16 +53,9 @@ def load_model(name: str | None, format: str | None) -> Model | str | None:
     """
     if format is None:
         return name
-    from agentgram.formats import get_format
-
-    chosen = get_format(format)
-    from agentgram.models import TransformersModel  # torch: only now, when there is something to load
     from agentgram.models import load_model as load
 
-    model = load(name or DEFAULT_MODEL)
-    if not isinstance(model, TransformersModel):
-        raise DefinitionError(f"model {model.name!r} has no format to choose: leave --format out.")
-    return TransformersModel.wrap(model.backend.model, model.tokenizer, format=chosen, name=model.name)
+    return load(name or DEFAULT_MODEL, format=format)
 
 
 def _load(path: Path) -> ModuleType:

@@ -7,13 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agentgram.models.base import Model, ModelEvent, ModelRequest, ModelSettings, OnDenied
+from agentgram.models.base import CountsTokens, Model, ModelEvent, ModelRequest, ModelSettings, OnDenied
 from agentgram.models.bundled import load_model
 
 if TYPE_CHECKING:
     from agentgram.models.transformers import TransformersModel
 
-__all__ = ["Model", "ModelEvent", "ModelRequest", "ModelSettings", "OnDenied", "TransformersModel", "load_model"]
+__all__ = [
+    "CountsTokens",
+    "Model",
+    "ModelEvent",
+    "ModelRequest",
+    "ModelSettings",
+    "OnDenied",
+    "TransformersModel",
+    "load_model",
+]
 
 
 def __getattr__(name: str) -> Any:

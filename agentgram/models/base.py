@@ -62,6 +62,26 @@ ModelEvent: TypeAlias = ParserEvent | CallDenied | StepEnd
 
 
 @runtime_checkable
+class CountsTokens(Protocol):
+    """A model that can say how long a text or a prompt is. A :class:`Model` need not be one."""
+
+    def count_tokens(self, what: str | ModelRequest) -> int:
+        """Tokens of a text, or of the prompt of a turn."""
+        ...
+
+
+BYTES_PER_TOKEN = 4
+"""What a token is taken to be where the model does not count."""
+
+
+def count_tokens(model: object, text: str) -> int:
+    """Tokens of a text, by the model where it counts, else estimated from the bytes."""
+    if isinstance(model, CountsTokens):
+        return model.count_tokens(text)
+    return -(-len(text.encode()) // BYTES_PER_TOKEN)
+
+
+@runtime_checkable
 class Model(Protocol):
     """A model that writes one turn at a time."""
 

@@ -18,11 +18,15 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakValueDictionary
 
 from agentgram.errors import ModelError, install_hint, nearest
+from agentgram.models import guard
 from agentgram.models.base import Model
+
+if TYPE_CHECKING:
+    from agentgram.formats import Format
 
 CONVERSION = 1
 """Part of the cache directory's name: raised whenever a conversion comes out differently."""
@@ -60,25 +64,39 @@ _loaded: WeakValueDictionary[str, Any] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
-def load_model(name: str | Path) -> Model:
+def load_model(name: str | Path, *, format: str | Path | Format | None = None) -> Model:
     """Loads a model by name, directory or hub id; a name that is loaded already is shared.
 
     Args:
         name: ``"smollm2"``, the path of a directory that transformers reads, or an id on its hub (``owner/model``).
+        format: The response format, by name, file or value; None takes the bundled model's own, or detects it. A model
+            that is loaded already is not loaded again for another format.
 
     Raises:
+        DefinitionError: The format is unknown or cannot be detected.
         ModelError: The model or a library that it needs is not installed, or it cannot be read; the message has the
-            command to run.
+            command to run. Or real models are forbidden here (:func:`agentgram.testing.no_models`).
     """
     key = str(name)
+    guard.check(f"loading {key!r}")
+    chosen: Format | None = None
+    if format is not None:
+        from agentgram.formats import Format, get_format
+
+        # Before minutes are spent on loading.
+        chosen = format if isinstance(format, Format) else get_format(format)
     with _lock:
-        model: Model | None = _loaded.get(key)
+        model: Any = _loaded.get(key)
         if model is None:
-            model = _loaded[key] = _load(key)
-    return model
+            model = _load(key, chosen)
+            if chosen is None:
+                _loaded[key] = model
+        elif chosen is not None and model.format != chosen:
+            model = type(model).wrap(model.backend.model, model.tokenizer, format=chosen, name=model.name)
+    return cast(Model, model)
 
 
-def _load(name: str) -> Model:
+def _load(name: str, format: Format | None) -> Model:
     bundle = BUNDLES.get(name)
     if bundle is None and "/" not in name and os.sep not in name and not Path(name).is_dir():
         raise ModelError(
@@ -91,8 +109,8 @@ def _load(name: str) -> Model:
     from agentgram.models.transformers import TransformersModel
 
     if bundle is None:
-        return TransformersModel(name)
-    return TransformersModel(convert(name), dtype="float32", format=bundle.format, name=name)
+        return TransformersModel(name, format=format)
+    return TransformersModel(convert(name), dtype="float32", format=format or bundle.format, name=name)
 
 
 def require_libraries(*more: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 from agentgram.engine import Engine, Vocabulary
 from agentgram.errors import ModelError
 from agentgram.formats import Format, get_format
+from agentgram.models import guard
 from agentgram.models.base import ModelEvent, ModelRequest
 from agentgram.models.bundled import quiet
 from agentgram.models.decoding import Decoder
@@ -59,6 +61,7 @@ class TransformersModel:
             ModelError: The model cannot be found or loaded.
             DefinitionError: The format is unknown or cannot be detected.
         """
+        guard.check(f"loading {str(source)!r}")
         place = _device(device)
         try:
             with quiet():
@@ -103,6 +106,8 @@ class TransformersModel:
         """Tokens that the model can attend to, prompt and reply together."""
         self._decoder = Decoder(self.engine, self.format, context=self.context)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"agentgram {name}")
+        self._counting = threading.Lock()
+        self._counter: Any = None
 
     @property
     def name(self) -> str:
@@ -112,6 +117,15 @@ class TransformersModel:
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Writes one turn; see :meth:`agentgram.models.Model.stream`."""
         return stream_from_thread(self._thread, lambda stopped: self._turn(request, stopped))
+
+    def count_tokens(self, what: str | ModelRequest) -> int:
+        """Tokens of a text, or of the prompt of a turn. Safe from any thread, also while the model writes."""
+        with self._counting:
+            if self._counter is None:  # a tokenizer of its own: the forward thread's must not be entered twice
+                self._counter = copy.deepcopy(self.tokenizer)
+            if isinstance(what, str):
+                return len(self._counter(what, add_special_tokens=False)["input_ids"])
+            return len(self.format.render(what.permitted, self._counter).tokens or ())
 
     def _turn(self, request: ModelRequest, stopped: Callable[[], bool]) -> Iterator[ModelEvent]:
         prompt = self.format.render(request.permitted, self.tokenizer)

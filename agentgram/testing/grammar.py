@@ -159,6 +159,11 @@ class GrammarModel:
         """What to call the model in messages and logs."""
         return f"grammar-{self.seed}"
 
+    def count_tokens(self, what: str | ModelRequest) -> int:
+        """Tokens of a text, or of the prompt of a turn, in this model's vocabulary."""
+        text = what if isinstance(what, str) else self.format.render(what.permitted).text
+        return len(self.vocabulary.encode(text.encode()))
+
     def turn(self, request: ModelRequest) -> Iterator[ModelEvent]:
         """Writes one turn, without an event loop."""
         seed = request.settings.seed

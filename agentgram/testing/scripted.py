@@ -91,6 +91,12 @@ class ScriptedModel:
         """How many turns have not been played."""
         return len(self._turns) - len(self.requests)
 
+    def count_tokens(self, what: str | ModelRequest) -> int:
+        """Words of a text, or of the messages of a turn."""
+        if isinstance(what, str):
+            return len(what.split())
+        return sum(_words(part) for m in what.permitted.messages for part in m.parts)
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Plays the next turn.
 

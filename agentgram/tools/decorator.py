@@ -23,6 +23,9 @@ M = TypeVar("M", bound=BaseModel)
 Trust: TypeAlias = Literal["untrusted", "trusted"]
 
 
+_SETTINGS = ("function", "definition", "parameters", "timeout", "retries", "sequential", "max_result_tokens", "output")
+
+
 class ModelRetry(Exception):
     """Raised by a tool to tell the model what to do differently: the text goes back, and it may call again."""
 
@@ -46,6 +49,7 @@ class Tool(Generic[P, R_co]):
         timeout: float | None = None,
         retries: int = 2,
         sequential: bool = False,
+        max_result_tokens: int | None = None,
         output: Trust = "untrusted",
     ) -> None:
         if timeout is not None and timeout <= 0:
@@ -54,6 +58,10 @@ class Tool(Generic[P, R_co]):
             )
         if retries < 0:
             raise DefinitionError(f"tool {definition.name!r} has retries={retries}: it must be 0 or more.")
+        if max_result_tokens is not None and max_result_tokens < 1:
+            raise DefinitionError(
+                f"tool {definition.name!r} has max_result_tokens={max_result_tokens}: it must be at least 1, or None."
+            )
         if output not in ("untrusted", "trusted"):
             raise DefinitionError(f"tool {definition.name!r} has output={output!r}: use 'untrusted' or 'trusted'.")
         self.function = function
@@ -68,6 +76,8 @@ class Tool(Generic[P, R_co]):
         """How often in a row the tool may ask for another attempt (wrong arguments, :class:`ModelRetry`)."""
         self.sequential = sequential
         """True when no other call may run at the same time."""
+        self.max_result_tokens = max_result_tokens
+        """Tokens of a result that the model sees; what is longer is cut, and says so. None is no limit."""
         self.output: Trust = output
         """Whether results may be believed: ``trusted`` only where no outsider can write into them."""
         if function is not None:
@@ -103,10 +113,7 @@ class Tool(Generic[P, R_co]):
         return f"<Tool {self.name}({', '.join(self.definition.schema.get('properties', {}))})>"
 
     def _copy(self, **changes: Any) -> Tool[..., Any]:
-        values = {
-            key: getattr(self, key)
-            for key in ("function", "definition", "parameters", "timeout", "retries", "sequential", "output")
-        }
+        values = {key: getattr(self, key) for key in _SETTINGS}
         return Tool(**{**values, **changes})
 
     def renamed(self, name: str) -> Tool[..., R_co]:
@@ -147,6 +154,7 @@ class Tool(Generic[P, R_co]):
         timeout: float | None = None,
         retries: int = 2,
         sequential: bool = False,
+        max_result_tokens: int | None = None,
         output: Trust = "untrusted",
         unsupported: Unsupported = "error",
     ) -> Tool[..., Any]:
@@ -161,6 +169,7 @@ class Tool(Generic[P, R_co]):
             timeout: Seconds that a call may take.
             retries: How often in a row wrong arguments may be corrected.
             sequential: True when no other call may run at the same time.
+            max_result_tokens: Tokens of a result that the model sees; what is longer is cut.
             output: Whether results may be believed.
             unsupported: What to do with keywords that the grammar cannot enforce: refuse, or loosen them and leave
                 them to validation.
@@ -172,7 +181,16 @@ class Tool(Generic[P, R_co]):
             name=name, description=description, schema=schema, tags=_words(tags), unsupported=unsupported
         )
         parameters = signature.of_schema(schema, name=name)
-        return Tool(run, definition, parameters, timeout=timeout, retries=retries, sequential=sequential, output=output)
+        return Tool(
+            run,
+            definition,
+            parameters,
+            timeout=timeout,
+            retries=retries,
+            sequential=sequential,
+            max_result_tokens=max_result_tokens,
+            output=output,
+        )
 
 
 @overload
@@ -186,6 +204,7 @@ def tool(
     timeout: float | None = None,
     retries: int = 2,
     sequential: bool = False,
+    max_result_tokens: int | None = None,
     output: Trust = "untrusted",
     unsupported: Unsupported = "error",
 ) -> Tool[..., R]: ...
@@ -201,6 +220,7 @@ def tool(
     timeout: float | None = None,
     retries: int = 2,
     sequential: bool = False,
+    max_result_tokens: int | None = None,
     output: Trust = "untrusted",
     unsupported: Unsupported = "error",
 ) -> Tool[P, R]: ...
@@ -214,6 +234,7 @@ def tool(
     timeout: float | None = None,
     retries: int = 2,
     sequential: bool = False,
+    max_result_tokens: int | None = None,
     output: Trust = "untrusted",
     unsupported: Unsupported = "error",
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
@@ -242,7 +263,8 @@ def tool(
         tags: Words that policies select by.
         unsupported: What to do with keywords of the schema that the grammar cannot enforce: refuse, or loosen them
             and leave them to validation.
-        **settings: ``timeout`` in seconds, ``retries``, ``sequential``, ``output``: see :class:`Tool`.
+        **settings: ``timeout`` in seconds, ``retries``, ``sequential``, ``max_result_tokens``, ``output``: see
+            :class:`Tool`.
 
     Raises:
         DefinitionError: The function cannot be a tool; the message names the parameter.

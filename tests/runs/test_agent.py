@@ -123,7 +123,7 @@ class TestConversations:
     def test_prompts_of_every_kind(self) -> None:
         for prompt in ("Hi", user("Hi"), [user("Hi")]):
             assert scripted("x").run_sync(prompt).messages == (user("Hi"), assistant("x"))
-        with pytest.raises(DefinitionError, match="the prompt holds 3"):
+        with pytest.raises(DefinitionError, match="message 0 is 3"):
             scripted("x").run_sync([3])
 
     def test_instructions_come_first_and_are_not_kept(self) -> None:
