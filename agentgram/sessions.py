@@ -180,6 +180,7 @@ class SQLiteSession:
             raise DefinitionError(f"a session's lease is {lease}: it must be above 0 seconds.")
         self.path = fspath(path)
         self._id, self._lease = id, lease
+        self._file: _File | None = None
 
     def __repr__(self) -> str:
         return f"SQLiteSession({self.path!r}, {self._id!r})"
@@ -201,7 +202,7 @@ class SQLiteSession:
         Raises:
             RunError: The file cannot be read.
         """
-        with _open(self.path) as db:
+        with self._open() as db:
             return _messages(db, self._id)
 
     @property
@@ -211,7 +212,7 @@ class SQLiteSession:
         Raises:
             RunError: The file cannot be read.
         """
-        with _open(self.path) as db:
+        with self._open() as db:
             row = db.execute("SELECT owner FROM sessions WHERE id = ?", (self._id,)).fetchone()
         return row[0] if row else None
 
@@ -222,8 +223,8 @@ class SQLiteSession:
         Raises:
             RunError: The file cannot be read.
         """
-        with _open(fspath(path)) as db:
-            rows = db.execute("SELECT id FROM sessions WHERE ?1 IS NULL OR owner = ?1 ORDER BY id", (owner,))
+        with _transaction(fspath(path)) as file:
+            rows = file.db.execute("SELECT id FROM sessions WHERE ?1 IS NULL OR owner = ?1 ORDER BY id", (owner,))
             return [row[0] for row in rows]
 
     def delete(self) -> None:
@@ -232,7 +233,7 @@ class SQLiteSession:
         Raises:
             SessionBusy: A run has it.
         """
-        with _open(self.path) as db:
+        with self._open() as db:
             self._refuse_held(db, "")
             db.execute("DELETE FROM messages WHERE session = ?", (self._id,))
             db.execute("DELETE FROM sessions WHERE id = ?", (self._id,))
@@ -253,9 +254,15 @@ class SQLiteSession:
         """Gives the session free; see :meth:`Session.release`."""
         await self._in_thread(self._hold, run_id, None)
 
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        with _transaction(self.path, self._file) as file:
+            self._file = file
+            yield file.db
+
     async def _in_thread(self, work: Callable[..., T], *args: Any) -> T:
         def transaction() -> T:
-            with _open(self.path) as db:
+            with self._open() as db:
                 return work(db, *args)
 
         return await asyncio.to_thread(transaction)
@@ -293,7 +300,7 @@ class SQLiteSession:
                 "seconds. Give the session a longer lease."
             )
         (number,) = db.execute("SELECT count(*) FROM messages WHERE session = ?", (self._id,)).fetchone()
-        rows = [(self._id, number + i, json.dumps(m, ensure_ascii=False)) for i, m in enumerate(messages)]
+        rows = [(self._id, number + i, json.dumps(m)) for i, m in enumerate(messages)]
         db.executemany("INSERT INTO messages VALUES (?, ?, ?)", rows)
         return version + 1
 
@@ -340,27 +347,48 @@ class _File:
         return int(self.db.execute("PRAGMA user_version").fetchone()[0])
 
 
-_files: dict[str, _File] = {}
+_files: weakref.WeakValueDictionary[str, _File] = weakref.WeakValueDictionary()
 _files_lock = threading.Lock()
+_inherited: list[_File] = []
+
+
+def _after_fork() -> None:
+    # A connection must not be used, nor closed, by another process than its own.
+    global _files_lock
+    _files_lock = threading.Lock()
+    _inherited.extend(_files.values())
+    _files.clear()
+
+
+if hasattr(os, "register_at_fork"):  # where processes can be forked
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _connected(path: str, known: _File | None = None) -> _File:
+    """The process's connection to a file; lives as long as somebody holds it."""
+    if known is not None and known.pid == os.getpid() and Path(path).exists():
+        return known
+    with _files_lock:
+        place = str(Path(path).resolve())
+        file = _files.get(place)
+        if file is None or not Path(place).exists():
+            file = _files[place] = _File(place)
+        return file
 
 
 @contextmanager
-def _open(path: str) -> Iterator[sqlite3.Connection]:
+def _transaction(path: str, known: _File | None = None) -> Iterator[_File]:
     """A transaction on a file; takes effect as a whole, or not at all.
 
     Raises:
         RunError: The file cannot be opened, read or written.
     """
     try:
-        with _files_lock:
-            place = str(Path(path).resolve())
-            file = _files.get(place)
-            if file is None or file.pid != os.getpid() or not Path(place).exists():
-                file = _files[place] = _File(place)  # a connection must not be carried over a fork
+        file = _connected(path, known)
         with file.lock:
             file.db.execute("BEGIN IMMEDIATE")
             try:
-                yield file.db
+                yield file
             except BaseException:
                 file.db.execute("ROLLBACK")
                 raise
