@@ -148,7 +148,8 @@ class Agent(Generic[Deps, Out]):
         self.instructions = instructions
         self.on_denied: OnDenied = on_denied
         self.on_event = on_event
-        self._answer, self._answer_schema = _answer(output_type)
+        self._answer, self.output_schema = _answer(output_type)
+        """JSON Schema of an answer (``output_schema``); None for text."""
 
     async def run(self, prompt: Prompt, *, deps: Deps | None = None, **options: Unpack[RunOptions]) -> RunResult[Out]:
         """Runs to the answer.
@@ -260,7 +261,7 @@ class Agent(Generic[Deps, Out]):
             deps=deps,
             instructions=self.instructions,
             answer=self._answer,
-            answer_schema=self._answer_schema,
+            answer_schema=self.output_schema,
             on_denied=self.on_denied,
             tool_choice=options.get("tool_choice", "auto"),
             parallel=options.get("parallel", True),

@@ -1,6 +1,7 @@
 """The command ``agentgram``.
 
-Exit codes: 0 ok, 1 the run failed, 2 usage, 3 denied, 4 a limit was reached, 5 an approval is pending.
+Exit codes: 0 ok, 1 the run failed or problems were found, 2 usage, 3 denied, 4 a limit was reached, 5 an approval is
+pending.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Annotated
 import typer
 
 from agentgram import __version__
-from agentgram.cli import inspect, run
+from agentgram.cli import chat, check, inspect, run
 
 app = typer.Typer(
     name="agentgram",
@@ -20,6 +21,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command(name="run")(run.run)
+app.command(name="chat")(chat.chat)
+app.command(name="check")(check.check)
 app.command(name="formats")(inspect.formats)
 
 

@@ -3,53 +3,58 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 from pydantic_core import to_json
 
+from agentgram.cli.options import (
+    DENIED,
+    FAILED,
+    LIMIT,
+    OK,
+    PENDING,
+    USAGE,
+    FormatOption,
+    MaxTokensOption,
+    ModelOption,
+    OnDeniedOption,
+    PolicyOption,
+    RoleOption,
+    SeedOption,
+    SourceArgument,
+    StepsOption,
+    TemperatureOption,
+    UserOption,
+    agent_of,
+    color,
+    fail,
+    principal_of,
+)
 from agentgram.errors import AgentgramError, LimitExceeded, RunError
 from agentgram.events import ApprovalNeeded, CallDenied, Event, MalformedCall, TextDelta, ToolCallEnd, ToolResult
 from agentgram.formats.request import Only, ToolChoice
 from agentgram.limits import Limits
 from agentgram.messages import Message
 from agentgram.models.base import ModelSettings
-from agentgram.policy import Policy, Principal
 from agentgram.run import RunResult
-
-OK, FAILED, USAGE, DENIED, LIMIT, PENDING = 0, 1, 2, 3, 4, 5
-
-
-class OnDenied(StrEnum):
-    """What follows a denied call."""
-
-    tell = "tell"
-    stop = "stop"
-    steer = "steer"
 
 
 def run(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="TOOLS.py[:agent]", help="A file with @tool functions, or an agent in it.", show_default=False
-        ),
-    ],
+    source: SourceArgument,
     prompt: Annotated[str, typer.Argument(help="What the user says.", show_default=False)],
-    user: Annotated[str | None, typer.Option(help="The user's id, for the policy.")] = None,
-    role: Annotated[list[str] | None, typer.Option(help="A role of the user; may be given several times.")] = None,
-    policy: Annotated[str | None, typer.Option(help="A policy file (TOML).")] = None,
-    model: Annotated[str | None, typer.Option(help="A model by name, directory or hub id.")] = None,
-    format: Annotated[str | None, typer.Option(help="The model's response format, by name or file.")] = None,
+    user: UserOption = None,
+    role: RoleOption = None,
+    policy: PolicyOption = None,
+    model: ModelOption = None,
+    format: FormatOption = None,
     tool_choice: Annotated[str, typer.Option(help="auto, required, none, or a tool's name.")] = "auto",
-    on_denied: Annotated[OnDenied | None, typer.Option(help="What follows a denied call.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seeds the sampling.")] = None,
-    temperature: Annotated[float, typer.Option(help="0 takes the likeliest token.")] = 0.0,
-    max_tokens: Annotated[int, typer.Option(help="Tokens in one turn.")] = 256,
-    steps: Annotated[int, typer.Option(help="Turns of the model.")] = 20,
+    on_denied: OnDeniedOption = None,
+    seed: SeedOption = None,
+    temperature: TemperatureOption = 0.0,
+    max_tokens: MaxTokensOption = 256,
+    steps: StepsOption = 20,
     seconds: Annotated[float | None, typer.Option(help="Time for the whole run.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON event per line.")] = False,
 ) -> None:
@@ -58,18 +63,10 @@ def run(
     Ends with 0 when all went well, 1 when the run failed, 2 for a usage error, 3 when a call was denied and none was
     made, 4 at a limit, 5 when a person has to decide about a call.
     """
-    show = _Json() if json else _Text()
+    show = _Json() if json else Transcript()
     try:
-        from agentgram.cli.source import load_agent, load_model
-
-        if role and not user:
-            _fail("--role needs --user: a role belongs to somebody.", USAGE)
-        agent = load_agent(
-            source, model=load_model(model, format), policy=Policy.load(policy) if policy is not None else None
-        )
-        if on_denied is not None:
-            agent.on_denied = on_denied.value
-        principal = Principal(user, roles=role or ()) if user is not None else None
+        principal = principal_of(user, role)
+        agent = agent_of(source, model=model, format=format, policy=policy, on_denied=on_denied)
         choice: ToolChoice = tool_choice if tool_choice in ("auto", "required", "none") else Only(tool_choice)  # type: ignore[assignment]
         settings = ModelSettings(temperature=temperature, seed=seed, max_tokens=max_tokens)
         limits = Limits(steps=steps, seconds=seconds)
@@ -80,9 +77,9 @@ def run(
     except RunError as error:
         if error.run is not None:
             show.end(error.run)
-        _fail(str(error), LIMIT if isinstance(error, LimitExceeded) else FAILED)
+        fail(str(error), LIMIT if isinstance(error, LimitExceeded) else FAILED)
     except AgentgramError as error:
-        _fail(str(error), USAGE)
+        fail(str(error), USAGE)
     show.end(result)
     raise typer.Exit(_code(result))
 
@@ -92,15 +89,6 @@ def _code(result: RunResult[Any]) -> int:
         return PENDING
     refused = result.status == "denied" or (result.denied and all(call.error for call in result.calls))
     return DENIED if refused else OK
-
-
-def _fail(message: str, code: int) -> None:
-    typer.secho(f"error: {message}", fg="red", err=True, color=_color(sys.stderr))
-    raise typer.Exit(code)
-
-
-def _color(stream: Any) -> bool:
-    return bool(stream.isatty() and not os.environ.get("NO_COLOR"))
 
 
 class _Json:
@@ -118,7 +106,7 @@ class _Json:
         typer.echo(to_json(value, inf_nan_mode="null", fallback=repr).decode())
 
 
-class _Text:
+class Transcript:
     """For people: coloured on a terminal, plain elsewhere."""
 
     def __init__(self) -> None:
@@ -126,37 +114,40 @@ class _Text:
         """Whether the line that is being written has text on it."""
 
     def event(self, event: Event) -> None:
+        """Shows one event, where there is something to show."""
         match event:
             case TextDelta(text=text):
                 typer.echo(text, nl=False)
                 self._open = not text.endswith("\n") if text else self._open
             case ToolCallEnd(call=call):
                 arguments = ", ".join(f"{key}={_short(value)}" for key, value in call.arguments.items())
-                self._line(f"call    {call.name}({arguments})", "cyan")
+                self.line(f"call    {call.name}({arguments})", "cyan")
             case ToolResult(content=content, error=False):
-                self._line(f"result  {content}", "green")
+                self.line(f"result  {content}", "green")
             case ToolResult(content=content):
-                self._line(f"error   {content}", "red")
+                self.line(f"error   {content}", "red")
             case CallDenied(tool=tool, rule=rule):
-                self._line(f"denied  {tool}: {rule}" if rule else f"denied  {tool}", "yellow")
+                self.line(f"denied  {tool}: {rule}" if rule else f"denied  {tool}", "yellow")
             case ApprovalNeeded(call=call, rule=rule):
-                self._line(f"waits   {call.name}: {rule or 'a person has to answer'}", "yellow")
+                self.line(f"waits   {call.name}: {rule or 'a person has to answer'}", "yellow")
             case MalformedCall(reason=reason):
-                self._line(f"broken  {reason}", "red")
+                self.line(f"broken  {reason}", "red")
 
     def end(self, result: RunResult[Any]) -> None:
+        """Shows what the run has used."""
         usage = result.usage
-        self._line(
+        self.line(
             f"{_count(usage.steps, 'step')}, {_count(usage.tool_calls, 'call')}, {usage.denied} denied, "
             f"{_count(usage.sampled_tokens, 'token')} sampled, {usage.forced_tokens} forced",
             "bright_black",
         )
 
-    def _line(self, text: str, color: str) -> None:
+    def line(self, text: str, fg: str) -> None:
+        """A line of its own, also where text has been written without an end."""
         if self._open:
             typer.echo()
         self._open = False
-        typer.secho(text, fg=color, color=_color(sys.stdout))
+        typer.secho(text, fg=fg, color=color(sys.stdout))
 
 
 def _short(value: Any) -> str:

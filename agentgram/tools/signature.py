@@ -118,7 +118,9 @@ class Parameters:
         self._refuse_unknown(values)
         try:
             text = json.dumps(values, allow_nan=False)
-        except (TypeError, ValueError) as error:
+        except ValueError:
+            raise InvalidArguments("a number is too large, or not a number") from None
+        except TypeError as error:
             raise InvalidArguments(f"not JSON: {error}") from None
         try:
             return self.validate(text)

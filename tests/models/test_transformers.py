@@ -233,3 +233,72 @@ async def test_two_turns_at_once_share_the_thread(tiny: TransformersModel) -> No
     together = await asyncio.gather(*(run(tiny, r, max_tokens=50) for r in requests))
     assert list(together) == alone
     assert sum(t.name.startswith("agentgram tiny") for t in threading.enumerate()) == 1
+
+
+async def test_the_steps_of_a_run_compute_only_what_is_new(tiny: TransformersModel) -> None:
+    """Each step's prompt begins with the one before it: no step pays for the conversation again."""
+    from agentgram import Agent, Limits, ModelRetry, RunError, tool
+
+    @tool(retries=9)
+    def wipe(order: int) -> str:
+        raise ModelRetry("Once more.")
+
+    agent = Agent(tiny, tools=[wipe], instructions="Be brief. " * 30)
+    before, ends = tiny.backend.computed_tokens, []
+    with pytest.raises(RunError):
+        await agent.run(
+            "go",
+            tool_choice="required",
+            settings=ModelSettings(max_tokens=60, temperature=1.0, seed=1),
+            limits=Limits(steps=4),
+            on_event=lambda event, _: ends.append(event) if isinstance(event, StepEnd) else None,
+        )
+    assert len(ends) == 4
+    computed = tiny.backend.computed_tokens - before
+    written = sum(end.sampled_tokens + end.forced_tokens for end in ends)
+    assert computed < ends[-1].input_tokens + 2 * written
+    assert sum(end.input_tokens for end in ends) > 2 * computed, "without the cache it would have been this much"
+
+
+async def test_tokens_are_counted_while_the_model_writes(tiny: TransformersModel) -> None:
+    from agentgram import Agent
+
+    request = Request(messages=[user("go")], tools=[WIPE])
+    turn = ModelRequest(declared=request, permitted=request)
+    expected = len(tiny.format.render(request, tiny.tokenizer).tokens or ())
+    writing = asyncio.create_task(run(tiny, request, temperature=1.0, seed=1, max_tokens=300))
+    counts = await asyncio.gather(*(asyncio.to_thread(tiny.count_tokens, turn) for _ in range(20)))
+    assert set(counts) == {expected}
+    assert tiny.count_tokens("") == 0
+    assert tiny.count_tokens("order order") > tiny.count_tokens("order")
+    await writing
+    assert Agent(tiny).count_tokens("go") == tiny.count_tokens(
+        ModelRequest(declared=Request(messages=[user("go")]), permitted=Request(messages=[user("go")]))
+    )
+
+
+def test_no_models_keeps_weights_from_being_loaded(tmp_path: Any, tiny: TransformersModel) -> None:
+    from agentgram import Agent
+    from agentgram.models import load_model
+    from agentgram.testing import no_models
+
+    with no_models():
+        for load in (load_model, TransformersModel):
+            with pytest.raises(ModelError, match=r"loading .* is forbidden here by no_models"):
+                load(tmp_path)
+        with pytest.raises(ModelError, match="running TransformersModel is forbidden"):
+            Agent(tiny).run_sync("go")
+
+
+def test_a_model_is_loaded_by_name_in_another_format(tmp_path: Any) -> None:
+    from agentgram.errors import DefinitionError
+    from agentgram.models import load_model
+
+    tokenizer = tiny_tokenizer()
+    tokenizer.save_pretrained(tmp_path)
+    tiny_model(len(tokenizer)).save_pretrained(tmp_path)
+    with pytest.raises(DefinitionError, match="there is no format 'herms'"):
+        load_model(tmp_path, format="herms")
+    model: Any = load_model(tmp_path, format="hermes")
+    assert model.format.name == "hermes"
+    assert load_model(tmp_path, format="smollm2").format.name == "smollm2"  # type: ignore[attr-defined]
