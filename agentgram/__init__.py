@@ -35,7 +35,17 @@ if TYPE_CHECKING:
     from agentgram.run import RunResult
     from agentgram.sessions import Session, SQLiteSession
     from agentgram.streaming import RunStream, SyncRunStream
-    from agentgram.tools import ModelRetry, RunContext, Tool, ToolDefinition, ToolFailed, Toolset, bind, tool
+    from agentgram.tools import (
+        MCPToolset,
+        ModelRetry,
+        RunContext,
+        Tool,
+        ToolDefinition,
+        ToolFailed,
+        Toolset,
+        bind,
+        tool,
+    )
 
 _HOMES = {
     "agent": ("Agent",),
@@ -60,7 +70,17 @@ _HOMES = {
     "run": ("RunResult",),
     "sessions": ("SQLiteSession", "Session"),
     "streaming": ("RunStream", "SyncRunStream"),
-    "tools": ("ModelRetry", "RunContext", "Tool", "ToolDefinition", "ToolFailed", "Toolset", "bind", "tool"),
+    "tools": (
+        "MCPToolset",
+        "ModelRetry",
+        "RunContext",
+        "Tool",
+        "ToolDefinition",
+        "ToolFailed",
+        "Toolset",
+        "bind",
+        "tool",
+    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -75,6 +95,7 @@ __all__ = [
     "ask",
     "deny",
     # tools
+    "MCPToolset",
     "ModelRetry",
     "RunContext",
     "Tool",

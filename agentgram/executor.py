@@ -202,6 +202,10 @@ class Executor:
         except InvalidArguments as error:
             text = f"The arguments of {call.name} are not valid: {error}."
             return CallRecord(call=call, status="retry", content=text, exception=error)
+        except Exception as error:  # a validator of the tool's own that fails instead of refusing
+            return CallRecord(
+                call=call, status="failed", content=f"{tool.name} failed.", exception=_logged(tool, error)
+            )
         if decision.ask or tool.function is None:
             # A tool without a function is answered by the caller, who is a person as far as the run can tell.
             return CallRecord(call=call, status="pending", content="Waiting for a person.", rule=decision.rule)

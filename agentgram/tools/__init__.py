@@ -5,11 +5,13 @@ from __future__ import annotations
 from agentgram.tools.context import RunContext, bind
 from agentgram.tools.decorator import ModelRetry, Tool, ToolFailed, as_tool, tool
 from agentgram.tools.definition import ToolDefinition
+from agentgram.tools.mcp import MCPToolset
 from agentgram.tools.signature import InvalidArguments
 from agentgram.tools.toolset import Toolset
 
 __all__ = [
     "InvalidArguments",
+    "MCPToolset",
     "ModelRetry",
     "RunContext",
     "Tool",

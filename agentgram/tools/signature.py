@@ -327,13 +327,15 @@ def _without(schema: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 def _jsonschema_validator(schema: Mapping[str, Any], name: str) -> Any:
     import jsonschema
+    from jsonschema_specifications import REGISTRY
 
     cls = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
         cls.check_schema(dict(schema))
     except jsonschema.SchemaError as error:
         raise DefinitionError(f"the schema of tool {name!r} is not a JSON Schema: {error.message}.") from error
-    return cls(dict(schema), format_checker=cls.FORMAT_CHECKER)
+    # A registry of its own: the default one would fetch references from the network.
+    return cls(dict(schema), format_checker=cls.FORMAT_CHECKER, registry=REGISTRY)
 
 
 def documentation(source: Any) -> tuple[str, dict[str, str]]:

@@ -16,10 +16,11 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 from typing_extensions import TypedDict
 
-from agentgram import DefinitionError, RunContext, Tool, bind, tool
+from agentgram import Agent, DefinitionError, RunContext, Tool, bind, tool
+from agentgram.testing import ScriptedModel, call
 from agentgram.tools import InvalidArguments
 
 
@@ -384,3 +385,23 @@ def test_foreign_schemas_that_are_none() -> None:
     broken = Tool.from_schema("lookup", {"type": "object", "properties": {"n": {"type": "intger"}}}, run=print)
     with pytest.raises(DefinitionError, match="'lookup' is not a JSON Schema"):
         broken.parameters.read({"n": 1})
+
+
+def test_foreign_schemas_fetch_nothing() -> None:
+    """A reference to another place stays unresolved: nobody's schema makes this process talk to the network."""
+    schema = {"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:9/schema.json"}}}
+    lookup = Tool.from_schema("lookup", schema, run=lambda x: x, unsupported="relax")
+    result = Agent(ScriptedModel([call("lookup", x=1), "x"]), tools=[lookup]).run_sync("?")
+    assert (result.calls[0].status, result.calls[0].content) == ("failed", "lookup failed.")
+    assert "Unresolvable" in repr(result.calls[0].exception)
+
+
+def test_a_validator_that_breaks_is_a_failed_call() -> None:
+    def broken(value: int) -> int:
+        raise ZeroDivisionError
+
+    def f(x: Annotated[int, AfterValidator(broken)]) -> None: ...
+
+    result = Agent(ScriptedModel([call("f", x=1), "x"]), tools=[f]).run_sync("?")
+    assert (result.calls[0].status, result.calls[0].content) == ("failed", "f failed.")
+    assert isinstance(result.calls[0].exception, ZeroDivisionError)
