@@ -6,6 +6,7 @@ path to it that the masks leave open.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -151,6 +152,8 @@ class GrammarModel:
         self.call_rate = call_rate
         self.outputs: list[bytes] = []
         """The bytes of each turn, as they were appended."""
+        self.turns = 0
+        """How many turns have been begun."""
         self._decoder = Decoder(Engine.shared(self.vocabulary), self.format)
         self._speller = Speller(self.vocabulary)
 
@@ -167,7 +170,8 @@ class GrammarModel:
     def turn(self, request: ModelRequest) -> Iterator[ModelEvent]:
         """Writes one turn, without an event loop."""
         seed = request.settings.seed
-        random = np.random.default_rng([abs(self.seed), len(self.outputs), 0 if seed is None else abs(seed) + 1])
+        random = np.random.default_rng([abs(self.seed), self.turns, 0 if seed is None else abs(seed) + 1])
+        self.turns += 1
         backend = self._backend(request, random)
         prompt = self.format.render(request.permitted)
         try:
@@ -179,6 +183,7 @@ class GrammarModel:
         """Writes one turn; see :meth:`agentgram.models.Model.stream`."""
         for event in self.turn(request):
             yield event
+            await asyncio.sleep(0)  # as a real model does, it lets others have their turn between its tokens
 
     def _backend(self, request: ModelRequest, random: np.random.Generator) -> NoiseBackend:
         openers = [text.encode() for text in self.format.openers(request.permitted).values()]
@@ -280,6 +285,6 @@ class AdversarialModel(GrammarModel):
         return len(self.outputs)
 
     def _backend(self, request: ModelRequest, random: np.random.Generator) -> NoiseBackend:  # noqa: ARG002
-        first = len(self.outputs) % len(self.targets)
+        first = (self.turns - 1) % len(self.targets)
         targets = [*self.targets[first:], *self.targets[:first]]
         return TargetBackend(self.vocabulary, self._speller, random, targets, self._masked)

@@ -1,0 +1,112 @@
+"""Many runs at once: what they keep of the memory, and how long the event loop has to wait while a model computes.
+
+    python benchmarks/concurrency.py --rounds 4 --runs 200       random valid turns, no weights: memory after each round
+    python benchmarks/concurrency.py --model smollm2 --runs 8    a real model: a heartbeat on the event loop
+
+The heartbeat sleeps for 5 milliseconds again and again, and notes how much later it woke than it had asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+from agentgram import Agent, Limits, ModelSettings, Principal, RunError, tool
+from agentgram.models import load_model
+from agentgram.testing import GrammarModel
+
+BEAT = 0.005
+
+
+@tool
+async def order_status(order: int) -> str:
+    """Look up the status of an order.
+
+    Args:
+        order: The order's number.
+    """
+    await asyncio.sleep(0.01)
+    return f"order {order} is shipped"
+
+
+def make(number: int) -> Any:
+    async def work(order: int, note: str = "") -> str:
+        """Do something."""
+        return f"{order} {note}"
+
+    return tool(name=f"tool_{number}")(work)
+
+
+async def one(agent: Agent[Any, Any], number: int, tokens: int) -> int:
+    settings = ModelSettings(max_tokens=tokens, seed=number, temperature=0.7)
+    try:
+        run = await agent.run(
+            f"Where is order {number}?",
+            user=Principal(f"user-{number % 50}"),
+            tool_choice="required",
+            settings=settings,
+            limits=Limits(steps=2),
+        )
+    except RunError as error:
+        run = error.run
+    return int(run.usage.sampled_tokens)
+
+
+async def heartbeat(late: list[float]) -> None:
+    while True:
+        start = time.perf_counter()
+        await asyncio.sleep(BEAT)
+        late.append(time.perf_counter() - start - BEAT)
+
+
+async def measure(agent: Agent[Any, Any], runs: int, tokens: int) -> tuple[int, float, list[float]]:
+    late: list[float] = []
+    beating = asyncio.create_task(heartbeat(late))
+    start = time.perf_counter()
+    sampled = sum(await asyncio.gather(*(one(agent, number, tokens) for number in range(runs))))
+    seconds = time.perf_counter() - start
+    beating.cancel()
+    return sampled, seconds, sorted(late)
+
+
+def resident() -> float:
+    """Megabytes that this process holds now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def pulse(late: list[float]) -> str:
+    """How late the heartbeats came; of no meaning where the model writes on the event loop itself, as the noise does."""
+    middle, most = 1000 * late[len(late) // 2], 1000 * late[-1]
+    return f"; {len(late)} heartbeats, late by {middle:.1f} ms in the middle and {most:.1f} ms at most"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", help="a model by name or directory; none for random valid turns")
+    parser.add_argument("--runs", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--tokens", type=int, default=120, help="tokens in one turn")
+    given = parser.parse_args()
+    if given.model:
+        agent: Agent[Any, Any] = Agent(load_model(given.model), tools=[order_status])
+        asyncio.run(one(agent, 0, given.tokens))  # loading, compiling and the first pass are not what is measured
+    else:
+        agent = Agent(GrammarModel(), tools=[make(number) for number in range(100)])
+    for number in range(given.rounds):
+        sampled, seconds, late = asyncio.run(measure(agent, given.runs, given.tokens))
+        gc.collect()
+        print(
+            f"round {number + 1}: {given.runs} runs, {sampled} tokens sampled in {seconds:.1f} s; "
+            f"{resident():.0f} MB resident{pulse(late) if given.model else ''}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
