@@ -81,7 +81,7 @@ def resident() -> float:
 
 
 def pulse(late: list[float]) -> str:
-    """How late the heartbeats came; of no meaning where the model writes on the event loop itself, as the noise does."""
+    """How late the heartbeats came; it says nothing where a model writes on the event loop itself, as noise does."""
     middle, most = 1000 * late[len(late) // 2], 1000 * late[-1]
     return f"; {len(late)} heartbeats, late by {middle:.1f} ms in the middle and {most:.1f} ms at most"
 
