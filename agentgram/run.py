@@ -255,11 +255,11 @@ class Run(Generic[Out]):
                 "Allow one, or use tool_choice='auto'."
             )
         names = {definition.name for definition in permitted}
-        if isinstance(choice, Only) and choice.name in self.task.tools and choice.name not in names:
-            raise PolicyError(
-                f"tool_choice names {choice.name!r}, which the policy denies to {self.task.principal}: "
-                f"{self._rule(choice.name)}."
-            )
+        for name in choice.names if isinstance(choice, Only) else ():
+            if name in self.task.tools and name not in names:
+                raise PolicyError(
+                    f"tool_choice names {name!r}, which the policy denies to {self.task.principal}: {self._rule(name)}."
+                )
 
     def _rule(self, name: str) -> str:
         tool = self.task.tools.get(name)

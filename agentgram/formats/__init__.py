@@ -7,7 +7,10 @@ from agentgram.formats.codecs import Codec, get_codec, register_codec
 from agentgram.formats.nodes import (
     Args,
     CallId,
+    Channel,
+    Channels,
     Choice,
+    Count,
     Dispatch,
     Field,
     JsonArr,
@@ -26,14 +29,18 @@ from agentgram.formats.nodes import (
 from agentgram.formats.parsing import OpenCall, Parser
 from agentgram.formats.recognition import Report, formats, get_format
 from agentgram.formats.request import Only, Prompt, Request
-from agentgram.formats.template import Answer, Format, History, Results, Signature, ToolList, Turn
+from agentgram.formats.slots import Slot
+from agentgram.formats.template import Answer, Format, History, Prefill, Results, Signature, System, ToolList, Turn
 
 __all__ = [
     "Answer",
     "Args",
     "CallId",
+    "Channel",
+    "Channels",
     "Choice",
     "Codec",
+    "Count",
     "Dispatch",
     "Field",
     "Format",
@@ -47,6 +54,7 @@ __all__ = [
     "Opt",
     "Parser",
     "Perm",
+    "Prefill",
     "Prompt",
     "Rep",
     "Report",
@@ -54,8 +62,10 @@ __all__ = [
     "Results",
     "Seq",
     "Signature",
+    "Slot",
     "Space",
     "Stop",
+    "System",
     "Tag",
     "Tok",
     "ToolList",

@@ -18,8 +18,10 @@ from agentgram.events import (
 )
 from agentgram.formats.codecs import get_codec
 from agentgram.formats.lowering import allowed_tools
+from agentgram.formats.nodes import Args
 from agentgram.formats.request import Request
 from agentgram.formats.scanning import Mismatch, Source
+from agentgram.formats.slots import Slot
 from agentgram.messages import MalformedPart, Part, ReasoningPart, TextPart, ToolCall
 
 if TYPE_CHECKING:
@@ -33,8 +35,15 @@ class Draft:
     start: int
     """Offset of what counts as its raw text."""
     name: str | None = None
+    weak: bool = False
+    """Whether what began it may be text as well: then only a whole call, with arguments, is one."""
+    committed: bool = False
     known: bool = False
+    args: Args | None = None
+    """How its arguments are written."""
     raw: bytes | None = None
+    body: int = 0
+    """Offset of its arguments."""
     id: str = ""
     index: int = -1
     keys: int = 0
@@ -51,6 +60,8 @@ class Run:
         self.tools = {t.name: t for t in allowed_tools(request)}
         self.src = Source(self.settle)
         self.stopped = False
+        self.called = False
+        """Whether the turn's last message, where it has several, was a call."""
         self.opened: int | None = None
         self.draft: Draft | None = None
         self.count = 0
@@ -83,7 +94,7 @@ class Run:
 
     def settle(self) -> None:
         """Makes events of what has been passed."""
-        pos = self.src.pos
+        pos = self.src.pos if self.src.held is None else self.src.held
         if self._text_from is not None and pos > self._text_from:
             self._say(self._decoder.decode(self.src.take(self._text_from, pos)))
             self._text_from = pos
@@ -109,25 +120,44 @@ class Run:
 
     # calls
 
-    def named(self, name: str) -> None:
-        """The open call's tool is known by name."""
+    def named(self, name: str, *, commit: bool = True) -> None:
+        """The open call's tool is known by name; if that is all there is to tell a call by, it has begun."""
         draft = self.draft
         assert draft is not None
         if draft.name is not None:
             draft.problem = draft.problem or "the call names its tool twice"
             return
         draft.name = name
-        draft.known = name in self.tools
+        if commit:
+            self.commit()
+
+    def commit(self) -> None:
+        """The open call has surely begun, if there is such a tool."""
+        draft = self.draft
+        if draft is None or draft.committed or draft.name is None:
+            return
+        draft.committed = True
+        draft.known = draft.name in self.tools
         if draft.known:
             draft.index = self.count
             self.count += 1
-            self._events.append(ToolCallStart(index=draft.index, name=name))
+            self._events.append(ToolCallStart(index=draft.index, name=draft.name))
             if draft.raw is not None:
                 self._arguments(draft.raw.decode("utf-8", "replace"))
 
-    def begin_arguments(self) -> None:
+    def slot(self) -> Slot:
+        """Where the codec of the open call's arguments is at work."""
+        name = None if self.draft is None else self.draft.name
+        return Slot(tool=self.tools.get(name or ""), avoid=self.fmt.markers)
+
+    def begin_arguments(self, args: Args) -> None:
         """From here on, what is passed is the open call's arguments."""
-        if self.draft is not None and self.draft.known and self.draft.raw is None:
+        draft = self.draft
+        if draft is None:
+            return
+        self.commit()
+        draft.args, draft.body = args, self.src.pos
+        if draft.known and draft.raw is None:
             self._args_from = self.src.pos
 
     def end_arguments(self, raw: bytes) -> None:
@@ -157,19 +187,23 @@ class Run:
         else:
             self._events.append(ArgumentsDelta(index=draft.index, text=text))
 
-    def end_call(self, codec: str) -> None:
+    def end_call(self) -> None:
         """The open call is complete: it becomes a call, or a malformed one."""
         draft = self.draft
         assert draft is not None
         if draft.name is None:
             raise Mismatch("the call names no tool")
+        if draft.weak and draft.raw is None and draft.name not in self.tools:
+            raise Mismatch("this is text")
+        self.commit()
+        slot, args = self.slot(), draft.args or Args()
         self.draft = None
         try:
             if not draft.known:
                 raise ValueError(f"there is no tool {draft.name!r}. {nearest(draft.name, self.tools)}".strip())
             if draft.problem:
                 raise ValueError(draft.problem)
-            arguments = get_codec(codec).decode((draft.raw or b"").decode())
+            arguments = get_codec(args.codec, args.options).decode((draft.raw or b"").decode(), slot)
         except ValueError as error:
             reason = "the arguments are not UTF-8" if isinstance(error, UnicodeError) else str(error)
             self.malformed(draft.start, self.src.pos, reason)

@@ -1,34 +1,35 @@
-"""Codecs: how a call's arguments are written. A format refers to a codec by its name."""
+"""Codecs: how a call's arguments are written. A format refers to a codec by its name, with options."""
 
 from __future__ import annotations
 
-import json
-import math
-import re
-from collections.abc import Mapping
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-from agentgram.engine.spec import JsonSchema, Spec
+from agentgram.engine.spec import JsonSchema, Spec, Text, Whitespace
 from agentgram.errors import DefinitionError, nearest
-from agentgram.tools.definition import ToolDefinition
+from agentgram.formats.json_text import dumps, loads
+from agentgram.formats.scanning import Source, Wait
+from agentgram.formats.slots import Slot
+from agentgram.formats.surface import SurfaceCodec
+from agentgram.formats.tagged import TaggedCodec
 
-_MAX_EXPONENT = 4000
+__all__ = ["Codec", "JsonCodec", "RawCodec", "Slot", "dumps", "get_codec", "loads", "register_codec"]
 
 
 @runtime_checkable
 class Codec(Protocol):
     """Writes arguments, describes what a model may write, and reads it back."""
 
-    def encode(self, arguments: Mapping[str, Any], avoid: tuple[str, ...]) -> str:
-        """The canonical text of the arguments, with none of ``avoid`` in it where the codec can escape."""
+    def encode(self, arguments: Mapping[str, Any], slot: Slot) -> str:
+        """The canonical text of the arguments, with none of ``slot.avoid`` in it where the codec can escape."""
         ...
 
-    def grammar(self, tool: ToolDefinition, *, lenient: bool) -> Spec:
+    def grammar(self, slot: Slot) -> Spec:
         """What a model may write as arguments of this tool."""
         ...
 
-    def decode(self, text: str) -> dict[str, Any]:
+    def decode(self, text: str, slot: Slot) -> dict[str, Any]:
         """The arguments that the text spells.
 
         Raises:
@@ -37,104 +38,28 @@ class Codec(Protocol):
         ...
 
 
-def dumps(value: Any, avoid: tuple[str, ...] = ()) -> str:
-    """JSON text as ``json.dumps`` spaces it, in which none of ``avoid`` occurs outside of escapes.
+@runtime_checkable
+class Reading(Protocol):
+    """What a codec has besides, if its arguments do not end at the first text that may follow them."""
 
-    A marker can only occur inside a string, and there its first character has an escaped spelling.
-    """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    for marker in avoid:
-        if marker and marker in text:
-            text = text.replace(marker, f"\\u{ord(marker[0]):04x}{marker[1:]}")
-    return text
-
-
-def loads(text: str) -> Any:
-    """Reads JSON as a model may write it: raw newlines in strings, and Python's literals, are understood.
-
-    Raises:
-        ValueError: Not JSON, a key twice in an object, NaN or Infinity, half a surrogate pair, nested too deep.
-    """
-    try:
-        try:
-            value = _DECODER.decode(text)
-        except json.JSONDecodeError:
-            value = _DECODER.decode(python_to_json(text))
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-    if "\\" in text:
-        _refuse_surrogates(value)
-    return value
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out = dict(pairs)
-    if len(out) != len(pairs):
-        seen: set[str] = set()
-        twice = next(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {twice!r} occurs twice")
-    return out
-
-
-def _float(text: str) -> float | int:
-    value = float(text)
-    if math.isfinite(value):
-        return value
-    number = Decimal(text)
-    if number.adjusted() > _MAX_EXPONENT:
-        raise ValueError(f"the number {text[:40]} is too large")
-    return int(number)
-
-
-def _constant(text: str) -> Any:
-    raise ValueError(f"{text} is not a JSON value")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_float, parse_constant=_constant, strict=False)
-
-
-def _refuse_surrogates(value: Any) -> None:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise ValueError("a string holds half of a surrogate pair") from None
-
-
-_PYTHON = re.compile(r"""("(?:[^"\\]|\\.)*")|'((?:[^'\\]|\\.)*)'|\b(True|False|None)\b""", re.DOTALL)
-_QUOTES = re.compile(r"""\\(.)|(")""", re.DOTALL)
-_WORDS = {"True": "true", "False": "false", "None": "null"}
-
-
-def python_to_json(text: str) -> str:
-    """Rewrites single-quoted strings and Python's constants as JSON; all else stays as it is."""
-
-    def requote(match: re.Match[str]) -> str:
-        if match.group(2):
-            return '\\"'
-        return match.group(1) if match.group(1) == "'" else match.group(0)
-
-    def token(match: re.Match[str]) -> str:
-        if match.group(1) is not None:
-            return match.group(1)
-        if match.group(3):
-            return _WORDS[match.group(3)]
-        return '"' + _QUOTES.sub(requote, match.group(2)) + '"'
-
-    return _PYTHON.sub(token, text)
+    def read(self, src: Source, until: tuple[bytes, ...], slot: Slot) -> Wait[bytes]:
+        """Moves past the arguments and returns them. ``until`` are the texts that may follow."""
+        ...
 
 
 class JsonCodec:
     """The arguments as one JSON object."""
 
-    def encode(self, arguments: Mapping[str, Any], avoid: tuple[str, ...] = ()) -> str:
+    def encode(self, arguments: Mapping[str, Any], slot: Slot) -> str:
         """See :class:`Codec`."""
-        return dumps(dict(arguments), avoid)
+        return dumps(dict(arguments), slot.avoid)
 
-    def grammar(self, tool: ToolDefinition, *, lenient: bool = False) -> Spec:
+    def grammar(self, slot: Slot) -> Spec:
         """See :class:`Codec`."""
-        return JsonSchema(tool.schema, whitespace="flexible" if lenient else "canonical", unsupported=tool.unsupported)
+        whitespace: Whitespace = "flexible" if slot.lenient else "canonical"
+        return JsonSchema(slot.schema, whitespace=whitespace, unsupported=slot.unsupported)
 
-    def decode(self, text: str) -> dict[str, Any]:
+    def decode(self, text: str, slot: Slot) -> dict[str, Any]:  # noqa: ARG002
         """See :class:`Codec`. An empty text and ``null`` mean no arguments; a string is read once more."""
         value = loads(text) if text.strip() else {}
         if isinstance(value, str):
@@ -145,6 +70,14 @@ class JsonCodec:
             raise ValueError(f"the arguments are not an object but {_kind(value)}")
         return value
 
+    def read(self, src: Source, until: tuple[bytes, ...], slot: Slot) -> Wait[bytes]:  # noqa: ARG002
+        """See :class:`Reading`. Where something follows at once, there are no arguments."""
+        start = src.pos
+        yield from src.skip_blanks()
+        if until and (yield from src.literal(until, move=False)):
+            return src.take(start, src.pos)
+        return (yield from src.json_value())
+
 
 def _kind(value: Any) -> str:
     if isinstance(value, bool):
@@ -152,11 +85,65 @@ def _kind(value: Any) -> str:
     return {list: "an array", str: "a string", int: "a number", float: "a number"}.get(type(value), "something else")
 
 
-_CODECS: dict[str, Codec] = {"json": JsonCodec()}
+@dataclass(frozen=True)
+class RawCodec:
+    """One argument as the text that it is, without any quoting: source code, say."""
+
+    key: str = "code"
+    """The argument's name."""
+
+    def encode(self, arguments: Mapping[str, Any], slot: Slot) -> str:
+        """See :class:`Codec`. Markers cannot be escaped here, so they are broken up by a space."""
+        text = str(arguments.get(self.key, ""))
+        for marker in slot.avoid:
+            while marker in text:
+                text = text.replace(marker, f"{marker[0]} {marker[1:]}")
+        return text
+
+    def grammar(self, slot: Slot) -> Spec:
+        """See :class:`Codec`.
+
+        Raises:
+            DefinitionError: The tool takes other arguments than one string of this name.
+        """
+        properties = dict(slot.schema.get("properties", {}))
+        required = set(slot.schema.get("required", ()))
+        if set(properties) != {self.key} or required - {self.key} or properties[self.key].get("type") != "string":
+            name = "?" if slot.tool is None else slot.tool.name
+            raise DefinitionError(
+                f"tool {name!r} is called with raw text here, so it takes one string named {self.key!r} and nothing "
+                "else. Give it another name, or that argument."
+            )
+        return Text(slot.avoid)
+
+    def decode(self, text: str, slot: Slot) -> dict[str, Any]:  # noqa: ARG002
+        """See :class:`Codec`."""
+        return {self.key: text}
+
+
+_GEMMA = SurfaceCodec(
+    around=("{", "}"),
+    assign=":",
+    sep=",",
+    colon=":",
+    bare_keys=True,
+    words=("true", "false", "null"),
+    quote="<escape>",
+    ordered=True,
+)
+_CODECS: dict[str, Codec] = {
+    "json": JsonCodec(),
+    "xml-params": TaggedCodec(),
+    "py-kwargs": SurfaceCodec(),
+    "gemma-dict": _GEMMA,
+    "raw": RawCodec(),
+}
 
 
 def register_codec(name: str, codec: Codec) -> None:
     """Makes a codec known under a name, for :class:`agentgram.formats.Args`.
+
+    A codec that is a dataclass is given the options of ``Args`` as fields.
 
     Raises:
         DefinitionError: The name is taken, or the object lacks one of ``encode``, ``grammar`` and ``decode``.
@@ -168,14 +155,28 @@ def register_codec(name: str, codec: Codec) -> None:
     _CODECS[name] = codec
 
 
-def get_codec(name: str) -> Codec:
-    """The codec of this name.
+_CONFIGURED: dict[tuple[str, tuple[tuple[str, Any], ...]], tuple[Codec, Codec]] = {}
+
+
+def get_codec(name: str, options: Sequence[tuple[str, Any]] = ()) -> Codec:
+    """The codec of this name, with these options.
 
     Raises:
-        DefinitionError: There is none; the nearest name is suggested.
+        DefinitionError: There is none, or it has no such option; the nearest name is suggested.
     """
     if name not in _CODECS:
         raise DefinitionError(
             f"there is no argument codec named {name!r}. {nearest(name, _CODECS)} register_codec adds one."
         )
-    return _CODECS[name]
+    codec = _CODECS[name]
+    if not options:
+        return codec
+    key = (name, tuple(options))
+    made = _CONFIGURED.get(key)
+    if made is None or made[0] is not codec:
+        known = getattr(codec, "__dataclass_fields__", {})
+        for option, _ in options:
+            if option not in known:
+                raise DefinitionError(f"codec {name!r} has no option {option!r}. {nearest(option, known)}")
+        made = _CONFIGURED[key] = (codec, replace(codec, **dict(options)))  # type: ignore[type-var]
+    return made[1]

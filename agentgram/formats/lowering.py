@@ -8,8 +8,9 @@ no call can begin, *required* leaves calls only, a name leaves that one call, an
 from __future__ import annotations
 
 import itertools
+import re
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,9 @@ from agentgram.engine import spec as e
 from agentgram.errors import DefinitionError
 from agentgram.formats import nodes as n
 from agentgram.formats.codecs import dumps, get_codec
-from agentgram.formats.request import Only, Request
+from agentgram.formats.quotient import without_prefix
+from agentgram.formats.request import Only, Prompt, Request
+from agentgram.formats.slots import Slot
 from agentgram.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:
@@ -40,11 +43,38 @@ class Lowering:
     """The tool of the call that the node stands in."""
     until: tuple[str, ...] = ()
     """What ends the surrounding tag: free text inside may not hold it."""
+    reasons: bool = False
+    """Whether the model may reason first where the request does not say."""
+
+    @property
+    def most(self) -> int | None:
+        """How many calls the turn may hold; None for any number."""
+        several = self.request.parallel and self.fmt.parallel and not names_one(self.request)
+        return None if several else 1
+
+    def slot(self) -> Slot:
+        """Where a codec of the call's arguments is at work."""
+        return Slot(tool=tool_of(self), avoid=self.fmt.markers, lenient=self.lenient)
 
 
-def grammar(fmt: Format, request: Request, *, lenient: bool, special: Mapping[str, int]) -> e.Spec:
+def grammar(
+    fmt: Format, request: Request, *, lenient: bool, special: Mapping[str, int], prompt: Prompt | None
+) -> e.Spec:
     """See :meth:`agentgram.formats.Format.grammar`."""
-    return lower(fmt.output, Lowering(fmt=fmt, request=request, lenient=lenient, special=special))
+    prefill = fmt.prefilled(request) if prompt is None else prompt.prefill
+    reasons = bool(prefill) or (prompt is not None and prompt.reasons)
+    at = Lowering(fmt=fmt, request=request, lenient=lenient, special=special, reasons=reasons)
+    return without_prefix(lower(fmt.output, at), prefill)
+
+
+def names_one(request: Request) -> bool:
+    """Whether exactly one call, of one tool, is asked for."""
+    return isinstance(request.tool_choice, Only) and len(request.tool_choice.names) == 1
+
+
+def must_call(request: Request) -> bool:
+    """Whether the turn has to call a tool."""
+    return isinstance(request.tool_choice, Only) or request.tool_choice == "required"
 
 
 def allowed_tools(request: Request) -> Sequence[ToolDefinition]:
@@ -52,15 +82,42 @@ def allowed_tools(request: Request) -> Sequence[ToolDefinition]:
     if request.tool_choice == "none":
         return ()
     if isinstance(request.tool_choice, Only):
-        only = request.tool(request.tool_choice.name)
-        return () if only is None else (only,)
+        names = request.tool_choice.names
+        return [t for t in request.tools if t.name in names]
     return request.tools
 
 
 def openers(fmt: Format, request: Request) -> dict[str, str]:
     """See :meth:`agentgram.formats.Format.openers`."""
-    at = Lowering(fmt=fmt, request=request, special={})
-    return {tool.name: str(call_tag(fmt.call_tags[0], tool, at).begin) for tool in allowed_tools(request)}
+    out = {}
+    for tool in allowed_tools(request):
+        one = replace(request, tools=[tool], tool_choice="required", output_schema=None, reasoning=False)
+        spec = lower(fmt.output, Lowering(fmt=fmt, request=one, special={}))
+        out[tool.name] = "".join(_leading(spec)[0])
+    return out
+
+
+def _leading(spec: e.Spec) -> tuple[list[str], bool]:
+    """The text that a specification surely begins with, and whether that is all of it."""
+    if isinstance(spec, e.Lit):
+        return [spec.text], True
+    if isinstance(spec, e.Tok):
+        return [str(spec.token)], True
+    if isinstance(spec, e.Choice):
+        return _leading(spec.options[0])[0], len(spec.options) == 1 and _leading(spec.options[0])[1]
+    if isinstance(spec, e.Rep):
+        return (_leading(spec.item)[0] if spec.min else []), False
+    if isinstance(spec, e.Tag):
+        spec = e.Seq([*(e.Lit(str(m.token if isinstance(m, e.Tok) else m)) for m in (spec.begin,)), spec.content])
+    if isinstance(spec, e.Seq):
+        out: list[str] = []
+        for item in spec.items:
+            texts, whole = _leading(item)
+            out += texts
+            if not whole:
+                return out, False
+        return out, True
+    return [], False
 
 
 @singledispatch
@@ -95,15 +152,16 @@ def _(node: n.Stop, at: Lowering) -> e.Spec:
 
 @lower.register
 def _(node: n.Field, at: Lowering) -> e.Spec:
-    return e.Text(_excludes(at, ()))
+    return e.Text(text_excludes(at, ()))
 
 
 @lower.register
 def _(node: n.Name, at: Lowering) -> e.Spec:
-    return e.Lit(node.prefix + _tool(at).name)
+    return e.Lit(node.prefix + tool_of(at).name)
 
 
-def _tool(at: Lowering) -> ToolDefinition:
+def tool_of(at: Lowering) -> ToolDefinition:
+    """The tool of the call that a node stands in."""
     if at.tool is None:
         raise DefinitionError("a call's name and arguments stand in a Tag of a Dispatch, and nowhere else.")
     return at.tool
@@ -111,12 +169,17 @@ def _tool(at: Lowering) -> ToolDefinition:
 
 @lower.register
 def _(node: n.Args, at: Lowering) -> e.Spec:
-    return get_codec(node.codec).grammar(_tool(at), lenient=at.lenient)
+    return get_codec(node.codec, node.options).grammar(at.slot())
+
+
+@lower.register
+def _(node: n.Count, at: Lowering) -> e.Spec:
+    return e.Regex("0|[1-9][0-9]{0,5}")
 
 
 @lower.register
 def _(node: n.CallId, at: Lowering) -> e.Spec:
-    return e.Regex(node.pattern)
+    return e.Regex(node.pattern) if node.of is None else lower(node.of, at)
 
 
 @lower.register
@@ -149,7 +212,15 @@ def _json_value(node: n.Node, at: Lowering) -> list[e.Spec]:
 @lower.register
 def _(node: n.JsonArr, at: Lowering) -> e.Spec:
     gap = [_blanks(64)] if at.lenient else []
-    return sequence([e.Lit("["), *gap, lower(node.item, at), *gap, e.Lit("]")])
+    comma = sequence([e.Lit(","), *(gap or [e.Lit(" ")])])
+    return sequence([e.Lit("["), *gap, _fanned_out(node.item, 1, None, comma, at), *gap, e.Lit("]")])
+
+
+def _fanned_out(item: n.Node, least: int, most: int | None, sep: e.Spec | None, at: Lowering) -> e.Spec:
+    """Several calls, of any of the tools each."""
+    one = e.Choice([lowered_once(item, tool, at) for tool in allowed_tools(at.request)])
+    bound = at.most if most is None else most if at.most is None else min(most, at.most)
+    return one if bound == 1 else e.Rep(one, max(least, 1), bound, sep)
 
 
 @lower.register
@@ -172,9 +243,28 @@ def _(node: n.Choice, at: Lowering) -> e.Spec:
 
 @lower.register
 def _(node: n.Opt, at: Lowering) -> e.Spec:
-    if _reasons(node) and not at.request.reasoning:
+    if not node.written and not at.lenient:
         return e.Seq([])
-    return e.Opt(lower(node.item, at))
+    if not _reasons(node):
+        return e.Opt(lower(node.item, at))
+    if at.request.reasoning:
+        return lower(node.item, at)
+    if at.request.reasoning is None and at.reasons:
+        return e.Opt(lower(node.item, at))
+    return _closed_at_once(node.item, at) if at.reasons else e.Seq([])
+
+
+def _closed_at_once(node: n.Node, at: Lowering) -> e.Spec:
+    """Reasoning that says nothing: how prompts tell a model not to reason."""
+    return e.Opt(lower(_without_text(node), at))
+
+
+def _without_text(node: n.Node) -> n.Node:
+    if isinstance(node, n.Seq):
+        return n.Seq(*(_without_text(i) for i in node.items if not isinstance(i, n.Field)))
+    if isinstance(node, n.Tag):
+        return n.Tag(node.begin, _without_text(node.body), node.end)
+    return node
 
 
 def _reasons(node: n.Node) -> bool:
@@ -183,34 +273,66 @@ def _reasons(node: n.Node) -> bool:
 
 @lower.register
 def _(node: n.Rep, at: Lowering) -> e.Spec:
-    return e.Rep(lower(node.item, at), node.min, node.max, lower(node.sep, at) if node.sep is not None else None)
+    sep = None if node.sep is None else lower(node.sep, at)
+    if at.tool is None and n.names_a_tool(node.item):
+        return _fanned_out(node.item, node.min, node.max, sep, at)
+    return e.Rep(lower(node.item, at), node.min, node.max, sep)
 
 
 @lower.register
 def _(node: n.Tag, at: Lowering) -> e.Spec:
     ends = (node.end.text, *node.end.variants) if node.end else ()
     body = lower(node.body, replace(at, until=(*at.until, *ends)))
-    return sequence([lower(node.begin, at), body, *([lower(node.end, at)] if node.end else [])])
+    begin = [] if node.peek else [lower(node.begin, at)]
+    return sequence([*begin, body, *([lower(node.end, at)] if node.end else [])])
 
 
 @lower.register
 def _(node: n.Dispatch, at: Lowering) -> e.Spec:
     request, tools = at.request, allowed_tools(at.request)
     schema = request.output_schema
-    free: e.Spec = e.Text(_excludes(at, ())) if schema is None else e.JsonSchema(schema, whitespace="canonical")
     if not tools:
-        return free
-    tags = _merged([call_tag(tag, tool, at) for tag in node.tags for tool in tools])
-    only = isinstance(request.tool_choice, Only)
-    most = None if request.parallel and not only else 1
-    if only or request.tool_choice == "required":
+        return e.Text(text_excludes(at, ())) if schema is None else e.JsonSchema(schema, whitespace="canonical")
+    tags = _merged([made for tag in node.tags for made in call_tags(tag, tools, at)])
+    most = 1 if all(map(n.holds_many, node.tags)) else at.most
+    if must_call(request):
         return _calls(tags, most, node.sep)
     if schema is not None:
-        _tell_apart(at.fmt, [t.begin.text for t in node.tags])
-        return e.Choice([_calls(tags, most, node.sep), free])
+        _tell_apart(at.fmt, node.tags, schema)
+        return e.Choice([_calls(tags, most, node.sep), e.JsonSchema(schema, whitespace="canonical")])
+    if node.tags[0].where == "start":
+        return e.Choice([_calls(tags, most, node.sep), *_text_unlike([t.begin.text for t in node.tags], at)])
     triggers = tuple(dict.fromkeys(_begin(t.begin, at) for t in node.tags))
-    excludes = _excludes(at, [t for t in triggers if isinstance(t, str)])
-    return e.Dispatch(tags, triggers, excludes=excludes, at_most=most, stop_after_first=most == 1)
+    excludes = text_excludes(at, [t for t in triggers if isinstance(t, str)])
+    return e.Dispatch(tags, triggers, excludes=excludes, at_most=at.most, stop_after_first=at.most == 1)
+
+
+def call_tags(tag: n.Tag, tools: Sequence[ToolDefinition], at: Lowering) -> list[e.Tag]:
+    """A tag's engine tags: one for each tool, or one for all where it holds several calls."""
+    if n.holds_many(tag):
+        return [_call_tag(tag, at)]
+    return [call_tag(tag, tool, at) for tool in tools]
+
+
+def _text_unlike(begins: Sequence[str], at: Lowering) -> list[e.Spec]:
+    """Free text that begins like none of these, whatever blanks are before it.
+
+    Exact but for one thing: a first character that begins a marker may not be followed by one that another marker
+    begins with, or that goes on with it.
+    """
+    excludes = text_excludes(at, ())
+    blank, firsts = r" \t\r\n", sorted({x[0] for x in excludes})
+    never = "".join(re.escape(c) for c in sorted({b[0] for b in begins}))
+    risky = "".join(map(re.escape, firsts))
+    options = [f"[^{blank}{never}{risky}]"]
+    for first in firsts:
+        following = {x[1] for x in excludes if x[0] == first and len(x) > 1} | set(firsts)
+        if first not in {b[0] for b in begins}:
+            options.append(re.escape(first) + "[^" + "".join(map(re.escape, sorted(following))) + "]")
+    begun = e.Regex(f"[{blank}]*(?:{'|'.join(options)})")
+    alone = "".join(re.escape(c) for c in firsts if c not in {b[0] for b in begins})
+    short = e.Regex(f"[{blank}]*" + (f"[{alone}]?" if alone else ""))
+    return [short, e.Seq([begun, e.Text(excludes)])]
 
 
 def _merged(tags: Sequence[e.Tag]) -> Sequence[e.Tag]:
@@ -231,18 +353,19 @@ def _calls(tags: Sequence[e.Tag], most: int | None, sep: str) -> e.Spec:
     return choice if most == 1 else e.Rep(choice, 1, most, e.Lit(sep) if sep else None)
 
 
-def _tell_apart(fmt: Format, triggers: Iterable[str]) -> None:
-    for trigger in triggers:
-        if trigger[0] in _JSON_STARTS:
+def _tell_apart(fmt: Format, tags: Sequence[n.Tag], schema: Mapping[str, Any]) -> None:
+    for trigger in (t.begin.text for t in tags):
+        alike = trigger[0] in ("{" if schema.get("type") == "object" else _JSON_STARTS)
+        if alike:
             raise DefinitionError(
                 f"in format {fmt.name!r} a call begins with {trigger!r}, which JSON may begin with too, so a typed "
                 "answer cannot be told from a call. Ask for text, or set tool_choice to 'none' or 'required'."
             )
 
 
-def _excludes(at: Lowering, triggers: Sequence[str]) -> tuple[str, ...]:
+def text_excludes(at: Lowering, triggers: Sequence[str]) -> tuple[str, ...]:
     """What free text may not hold: every marker but the triggers, without those that another one implies."""
-    wanted = dict.fromkeys((*at.until, *at.fmt.markers))
+    wanted = dict.fromkeys((*at.until, *at.fmt.markers, *at.fmt.aside))
     free = [w for w in wanted if w and not any(t in w for t in triggers)]
     return tuple(w for w in free if not any(o != w and o in w for o in free))
 
@@ -259,19 +382,29 @@ def call_tag(tag: n.Tag, tool: ToolDefinition, at: Lowering) -> e.Tag:
 
     The same definition gives the same object again, so that the engine need not look at its schema twice.
     """
-    ids = (tag.begin.text in at.special, tag.end is not None and tag.end.text in at.special)
+    made = _once(tag, tool, at, lambda: _call_tag(tag, replace(at, tool=tool)))
+    assert isinstance(made, e.Tag)
+    return made
+
+
+def lowered_once(node: Any, tool: ToolDefinition, at: Lowering) -> e.Spec:
+    """What a node is for one tool; the same object again for the same definition."""
+    return _once(node, tool, at, lambda: lower(node, replace(at, tool=tool)))
+
+
+def _once(node: Any, tool: ToolDefinition, at: Lowering, make: Callable[[], e.Spec]) -> e.Spec:
     made = _made_for(tool)
-    key = (id(tag), at.lenient, ids)
+    key = (id(node), at.lenient, frozenset(m for m in at.fmt.markers if m in at.special), at.fmt.markers)
     if key not in made:
-        made[key] = (tag, _call_tag(tag, replace(at, tool=tool)))
+        made[key] = (node, make())
     return made[key][1]
 
 
 def _call_tag(tag: n.Tag, at: Lowering) -> e.Tag:
     spec = lower(tag, at)
     pieces = list(spec.items) if isinstance(spec, e.Seq) else [spec]
-    first = pieces.pop(0)
-    assert isinstance(first, e.Lit | e.Tok), "a tag begins with its marker"
+    first = pieces.pop(0) if isinstance(pieces[0], e.Lit | e.Tok) else e.Lit("")
+    assert isinstance(first, e.Lit | e.Tok)
     end: str | e.Tok = ""
     if pieces and isinstance(pieces[-1], e.Lit | e.Tok):
         last = pieces.pop()
@@ -280,7 +413,7 @@ def _call_tag(tag: n.Tag, at: Lowering) -> e.Tag:
     return e.Tag(first.text if isinstance(first, e.Lit) else first, sequence(pieces), end)
 
 
-_Made = dict[tuple[int, bool, tuple[bool, bool]], tuple[n.Tag, e.Tag]]
+_Made = dict[tuple[object, ...], tuple[object, e.Spec]]
 _MADE: dict[int, tuple[weakref.ref[ToolDefinition], _Made]] = {}
 
 

@@ -10,7 +10,7 @@ lets a model write; *tolerant* is the grammar with ``lenient=True``; *accepted* 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal, TypeAlias
 
 from agentgram.errors import DefinitionError, nearest
@@ -78,22 +78,43 @@ class Name:
     """The called tool's name: fans out over the tools of a request."""
 
     prefix: str = ""
-    """Written before the name, as in ``functions.``."""
+    """Written before the name, as in ``functions.``; the parser does without it too."""
+    only: tuple[str, ...] = ()
+    """The tools that this name may stand for; empty for all that no other name of the format claims."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Args:
     """The call's arguments, written by a named codec (:mod:`agentgram.formats.codecs`)."""
 
-    codec: str = "json"
+    codec: str
+    options: tuple[tuple[str, Any], ...]
+    """What the codec is told: (option, value)."""
+
+    def __init__(self, codec: str = "json", options: Sequence[Sequence[Any]] | Mapping[str, Any] = (), **more: Any):
+        pairs = options.items() if isinstance(options, Mapping) else options
+        given = [*((k, v) for k, v in pairs), *more.items()]
+        object.__setattr__(self, "codec", codec)
+        object.__setattr__(self, "options", tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in given))
+
+
+@dataclass(frozen=True)
+class Count:
+    """The call's number in the conversation, from 0."""
 
 
 @dataclass(frozen=True)
 class CallId:
-    """The call's id, where a format carries one."""
+    """The call's id, where a format carries one.
+
+    An id that the format did not make itself (one of another server, say) is printed as an id of this kind that
+    follows from it, so that a result finds its call.
+    """
 
     pattern: str = "[A-Za-z0-9]{9}"
     """Regular expression that the id matches."""
+    of: Node | None = None
+    """What the id is made of, where it is more than a random word: the id is the text of this node."""
 
 
 @dataclass(frozen=True, init=False)
@@ -160,6 +181,8 @@ class Opt:
     """The item, or nothing. Printed only where the item has something to say."""
 
     item: Node
+    written: bool = True
+    """False: never printed, and not in the strict grammar; only tolerated."""
 
 
 @dataclass(frozen=True)
@@ -188,40 +211,131 @@ class Perm:
 
 @dataclass(frozen=True, init=False)
 class Tag:
-    """A marker, a body and a closing marker. A complete body whose end is missing is read all the same."""
+    """A marker, a body and a closing marker."""
 
     begin: Marker
     body: Node
     end: Marker | None
+    on_missing_end: Literal["accept", "malformed"]
+    """What becomes of a complete body whose end is missing: it is read all the same, or it is malformed. The latter is
+    not for envelopes of JSON and for several calls, which are calls before the end is known."""
+    peek: bool
+    """The begin is only looked for: it is the beginning of the body, which prints and reads it."""
+    where: Literal["anywhere", "start"]
+    """Where it may stand: anywhere in the text, or nowhere but at the turn's start."""
 
     def __init__(
         self,
         begin: str | Marker,
         body: Node,
         end: str | Marker | None = None,
+        on_missing_end: Literal["accept", "malformed"] = "accept",
+        peek: bool = False,
+        where: Literal["anywhere", "start"] = "anywhere",
     ) -> None:
         object.__setattr__(self, "begin", _marker(begin))
         object.__setattr__(self, "body", body)
         object.__setattr__(self, "end", _marker(end) if end not in (None, "") else None)
+        object.__setattr__(self, "on_missing_end", on_missing_end)
+        object.__setattr__(self, "peek", peek)
+        object.__setattr__(self, "where", where)
         if not self.begin.text:
             raise DefinitionError("a Tag begins with a marker that is not empty: it is what the parser looks for.")
+        if on_missing_end not in ("accept", "malformed"):
+            raise DefinitionError(f"Tag(on_missing_end={on_missing_end!r}): use 'accept' or 'malformed'.")
+        if on_missing_end == "malformed" and any(isinstance(n, JsonObj | JsonArr | Rep) for n in walk(body)):
+            raise DefinitionError("a Tag of JSON envelopes or of several calls is read where its end is missing.")
+        if where not in ("anywhere", "start"):
+            raise DefinitionError(f"Tag(where={where!r}): use 'anywhere' or 'start'.")
 
 
 @dataclass(frozen=True, init=False)
 class Dispatch:
-    """Free text with tags in it: the text goes into ``text``'s part of the message, each tag is a call."""
+    """Free text with tags in it: the text goes into ``text``'s part of the message, each tag is a call, or several."""
 
     text: Field
     tags: tuple[Tag, ...]
+    """The calls' tags; the first is the one that is printed."""
     sep: str
-    """Printed between a text and a call, and between calls; the parser takes it off the text."""
+    """Printed between calls, and between a call and a text; the parser takes it off the text."""
+    before: str
+    """Printed between a text and a call, where that is something else."""
+    also: tuple[Tag, ...]
+    """Tags that only the parser knows: what models write beside what they should."""
 
-    def __init__(self, text: Field, tags: Sequence[Tag], sep: str = "") -> None:
+    def __init__(
+        self, text: Field, tags: Sequence[Tag], sep: str = "", also: Sequence[Tag] = (), before: str | None = None
+    ) -> None:
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "tags", tuple(tags))
         object.__setattr__(self, "sep", sep)
+        object.__setattr__(self, "before", sep if before is None else before)
+        object.__setattr__(self, "also", tuple(also))
         if not self.tags:
             raise DefinitionError("a Dispatch needs at least one tag.")
+        if len({t.where for t in self.tags}) > 1:
+            raise DefinitionError("the tags of a Dispatch stand all anywhere, or all at the start: make them agree.")
+        if any(t.peek and t.where == "anywhere" for t in self.tags):
+            raise DefinitionError("a tag without a marker of its own (peek) is for the start: give it where='start'.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Channel:
+    """One kind of message in a turn of several (:class:`Channels`): it binds a header to what its body is."""
+
+    name: str
+    """The channel that the header names."""
+    content: Node
+    """The body: a :class:`Field`, or :class:`Args` where ``to`` names a tool."""
+    to: Name | None = None
+    """The recipient: the called tool."""
+    types: tuple[str, ...] = ()
+    """Content types as the header spells them, the first of them printed; the parser reads any."""
+    last: bool = False
+    """Whether the turn ends with this message."""
+    end: str = ""
+    """What the history shows at the end of a last message; empty for the common end."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "types", tuple(self.types))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Channels:
+    """A turn of several messages, each with a header that says what it is; the turn begins inside the first header.
+
+    A header has a recipient, a channel and a content type, the first two in any order. The parser finds them wherever
+    they stand between ``start`` and ``body``, with whatever a model put around them.
+    """
+
+    messages: tuple[Channel, ...]
+    start: tuple[str, str] = ("<|start|>", "assistant")
+    """What begins a further message: a marker, and the role after it."""
+    channel: str = "<|channel|>"
+    """The marker before the channel's name."""
+    constrain: str = "<|constrain|>"
+    """The marker before the content type; the parser does without it."""
+    to: str = " to="
+    """What stands before the recipient."""
+    body: str = "<|message|>"
+    """The marker between header and body."""
+    end: str = "<|end|>"
+    """The marker after a message that others follow."""
+    most: int = 8
+    """How many messages the strict grammar allows before the last one."""
+
+    def __post_init__(self) -> None:
+        first, role = self.start
+        object.__setattr__(self, "start", (first, role))
+        object.__setattr__(self, "messages", tuple(self.messages))
+        if not any(m.last and m.to is None for m in self.messages):
+            raise DefinitionError("Channels need a last message without a recipient: the answer.")
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """The markers."""
+        ends = (m.end for m in self.messages if m.end)
+        return tuple(dict.fromkeys((self.start[0], self.channel, self.constrain, self.body, self.end, *ends)))
 
 
 @dataclass(frozen=True)
@@ -233,16 +347,18 @@ class Stop:
 
 
 Node: TypeAlias = (
-    Lit | Tok | Space | Field | Name | Args | CallId | JsonObj | JsonArr | Seq | Choice | Opt | Rep | Perm | Tag
-    | Dispatch | Stop
+    Lit | Tok | Space | Field | Name | Args | Count | CallId | JsonObj | JsonArr | Seq | Choice | Opt | Rep | Perm
+    | Tag | Dispatch | Channels | Stop
 )  # fmt: skip
 
 NODES: tuple[type, ...] = (
-    Lit, Tok, Space, Field, Name, Args, CallId, JsonObj, JsonArr, Seq, Choice, Opt, Rep, Perm, Tag, Dispatch, Stop,
+    Lit, Tok, Space, Field, Name, Args, Count, CallId, JsonObj, JsonArr, Seq, Choice, Opt, Rep, Perm, Tag, Dispatch,
+    Channels, Stop,
 )  # fmt: skip
 """Every kind of node."""
 
-_BY_NAME = {cls.__name__: cls for cls in NODES}
+_PARTS = (*NODES, Channel)
+_BY_NAME = {cls.__name__: cls for cls in _PARTS}
 
 
 def node_to_dict(node: Node) -> dict[str, Any]:
@@ -250,13 +366,20 @@ def node_to_dict(node: Node) -> dict[str, Any]:
     out: dict[str, Any] = {"type": type(node).__name__}
     for item in fields(node):
         value = getattr(node, item.name)
-        if value not in (None, ()) and not (item.default is not None and value == item.default):
+        default = _DEFAULTS.get(item.name, item.default) if item.default is MISSING else item.default
+        if item.name == "before":
+            default = getattr(node, "sep", MISSING)
+        if value not in (None, ()) and (default is MISSING or value != default):
             out[item.name] = _plain(value)
     return out
 
 
+_DEFAULTS = {"on_missing_end": "accept", "peek": False, "where": "anywhere", "sep": "", "codec": "json"}
+"""Defaults of those nodes that say them in their ``__init__``."""
+
+
 def _plain(value: Any) -> Any:
-    if isinstance(value, NODES):
+    if isinstance(value, _PARTS):
         return node_to_dict(value)  # type: ignore[arg-type]
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
@@ -296,6 +419,8 @@ def children(node: Node) -> Iterator[Node]:
 def _nodes_in(value: Any) -> Iterator[Node]:
     if isinstance(value, NODES):
         yield value  # type: ignore[misc]
+    elif isinstance(value, Channel):
+        yield from children(value)  # type: ignore[arg-type]
     elif isinstance(value, tuple):
         for item in value:
             yield from _nodes_in(item)
@@ -310,7 +435,12 @@ def walk(node: Node) -> Iterator[Node]:
 
 def names_a_tool(node: Node) -> bool:
     """Whether the node's text depends on which tool is called."""
-    return any(isinstance(n, Name | Args | CallId) for n in walk(node))
+    return any(isinstance(n, Name | Args | CallId | Count) for n in walk(node))
+
+
+def holds_many(tag: Tag) -> bool:
+    """Whether one tag holds several calls: a list of them, or a section."""
+    return any(isinstance(n, Rep | JsonArr) and names_a_tool(n) for n in walk(tag.body))
 
 
 def texts(marker: Marker | None) -> tuple[str, ...]:
@@ -334,6 +464,10 @@ def firsts(items: Sequence[Node], follow: tuple[str, ...]) -> tuple[str, ...]:
     if isinstance(head, Space):
         after = firsts(rest, follow)
         return (*(head.canonical + t for t in after), *after)
+    if isinstance(head, JsonObj):
+        return ("{", "[")
+    if isinstance(head, JsonArr):
+        return ("[",)
     if isinstance(head, Opt):
         return (*firsts((head.item,), ()), *firsts(rest, follow))
     if isinstance(head, Rep):

@@ -50,13 +50,14 @@ class OpenCall:
 class Parser:
     """Reads one assistant turn. Made by :meth:`agentgram.formats.Format.parser`."""
 
-    def __init__(self, fmt: Format, request: Request, vocabulary: TokenBytes | None = None) -> None:
+    def __init__(self, fmt: Format, request: Request, vocabulary: TokenBytes | None = None, prefill: str = "") -> None:
         self._run = Run(fmt, request)
         self._vocabulary = vocabulary
         self._special = {} if vocabulary is None else {token: name for name, token in vocabulary.special.items()}
         self._turn = _turn(self._run)
         self._message: Message | None = None
         next(self._turn)
+        self.feed_bytes(prefill.encode())
 
     def feed_bytes(self, data: bytes) -> list[ParserEvent]:
         """More of the turn; what has become certain by it.

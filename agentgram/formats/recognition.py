@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgram.errors import DefinitionError, nearest
-from agentgram.formats import printing
+from agentgram.formats import prompting
 from agentgram.formats.request import Request
 from agentgram.messages import ToolCall, ToolResultPart, assistant, tool_results, user
 from agentgram.tools.definition import ToolDefinition
@@ -55,7 +55,7 @@ def _format_class() -> type[Format]:
 
 def detect(tokenizer: Any) -> Format:
     """See :meth:`agentgram.formats.Format.detect`."""
-    template = printing.chat_template(tokenizer)
+    template = prompting.chat_template(tokenizer)
     if not template:
         raise DefinitionError(
             "the tokenizer has no chat template to detect a format from: name one, as format='hermes'."
@@ -112,7 +112,7 @@ def check(fmt: Format, tokenizer: Any) -> Report:
             notes.append(f"{trigger!r} is a special token here: decode without skipping special tokens")
         elif trigger not in known:
             notes.append(f"{trigger!r} is plain text here, which users and tools can spell: it is broken up in theirs")
-    if fmt.prompt == "format" or not printing.renders_tools(tokenizer):
+    if fmt.prompt == "format" or not prompting.renders_tools(tokenizer):
         notes.append("prompts are written by the format: the chat template shows no tools")
     else:
         notes.append("prompts are written by the tokenizer's own chat template")

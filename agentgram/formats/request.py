@@ -11,11 +11,21 @@ from agentgram.messages import Message
 from agentgram.tools.definition import ToolDefinition
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Only:
-    """A ``tool_choice``: exactly one call, of this tool."""
+    """A ``tool_choice``: of one tool, exactly one call; of several, at least one call, and of these tools only."""
 
-    name: str
+    names: tuple[str, ...]
+
+    def __init__(self, *names: str) -> None:
+        if not names:
+            raise DefinitionError("Only() names no tool: give it one name or more, or use tool_choice='none'.")
+        object.__setattr__(self, "names", tuple(dict.fromkeys(names)))
+
+    @property
+    def name(self) -> str:
+        """The tool's name, or the first of several."""
+        return self.names[0]
 
 
 ToolChoice: TypeAlias = Literal["auto", "required", "none"] | Only
@@ -34,13 +44,13 @@ class Request:
     tools: Sequence[ToolDefinition] = ()
     """The tools of this turn, already narrowed to what may be called."""
     tool_choice: ToolChoice = "auto"
-    """``auto``, ``required`` (at least one call), ``none``, or :class:`Only` one tool."""
+    """``auto``, ``required`` (at least one call), ``none``, or :class:`Only` one tool or some."""
     parallel: bool = True
     """Whether one turn may hold several calls."""
     output_schema: Mapping[str, Any] | None = None
     """JSON Schema of a typed answer; None for text."""
     reasoning: bool | None = None
-    """Whether the model reasons first; None for the format's habit."""
+    """Whether the model reasons first: True, it does; False, it does not; None, as its prompt has it."""
     _by_name: dict[str, ToolDefinition] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -48,11 +58,11 @@ class Request:
             if self._by_name.setdefault(tool.name, tool) is not tool:
                 raise DefinitionError(f"two tools are named {tool.name!r}: rename one, or prefix its toolset.")
         if isinstance(self.tool_choice, Only):
-            if self.tool_choice.name not in self._by_name:
-                raise DefinitionError(
-                    f"tool_choice names {self.tool_choice.name!r}, which is not among the tools. "
-                    + nearest(self.tool_choice.name, self._by_name)
-                )
+            for name in self.tool_choice.names:
+                if name not in self._by_name:
+                    raise DefinitionError(
+                        f"tool_choice names {name!r}, which is not among the tools. {nearest(name, self._by_name)}"
+                    )
         elif self.tool_choice not in ("auto", "required", "none"):
             raise DefinitionError(
                 f"tool_choice is {self.tool_choice!r}: use 'auto', 'required', 'none' or Only('name')."
@@ -75,3 +85,5 @@ class Prompt:
     """Token ids, where a tokenizer was given."""
     prefill: str = ""
     """The tail of ``text`` that already belongs to the assistant's turn: the parser is fed it first."""
+    reasons: bool = False
+    """Whether it leaves to the model whether to reason first."""

@@ -42,6 +42,8 @@ class Source:
         self.base = 0
         self.at = 0
         self.closed = False
+        self.held: int | None = None
+        """Where a reader looks ahead from, that may yet come back: nothing behind it is certain."""
         self._waiting = waiting
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -12,9 +13,28 @@ from typing import Any, Literal
 
 from agentgram.engine.spec import Spec
 from agentgram.errors import DefinitionError, nearest
-from agentgram.formats import lowering, parsing, printing, recognition
+from agentgram.formats import (
+    channels as _channels,  # noqa: F401 -- it adds its node to printing, lowering and reading
+)
+from agentgram.formats import (
+    dispatching as _dispatching,  # noqa: F401 -- it adds its node to reading
+)
+from agentgram.formats import lowering, parsing, printing, prompting, recognition
 from agentgram.formats.codecs import get_codec
-from agentgram.formats.nodes import Args, Dispatch, Lit, Node, Stop, Tag, Tok, node_from_dict, node_to_dict, walk
+from agentgram.formats.nodes import (
+    Args,
+    Channels,
+    Dispatch,
+    Lit,
+    Name,
+    Node,
+    Stop,
+    Tag,
+    Tok,
+    node_from_dict,
+    node_to_dict,
+    walk,
+)
 from agentgram.formats.request import Prompt, Request
 from agentgram.tools.definition import ToolDefinition
 
@@ -31,14 +51,22 @@ class Turn:
     """End-of-turn tokens, by their text."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """Our role names to the format's, where they differ."""
+    around: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """What stands around the messages of single roles, where it differs from ``open`` and ``close``."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stop", tuple(self.stop))
         object.__setattr__(self, "roles", dict(self.roles))
+        object.__setattr__(self, "around", {role: (a, b) for role, (a, b) in self.around.items()})
 
     def opening(self, role: str) -> str:
         """What stands before a message of this role."""
-        return self.open.replace("{role}", self.roles.get(role, role))
+        opened = self.around.get(role, (self.open, ""))[0]
+        return opened.replace("{role}", self.roles.get(role, role))
+
+    def closing(self, role: str) -> str:
+        """What stands after a message of this role."""
+        return self.around.get(role, ("", self.close))[1]
 
 
 @dataclass(frozen=True)
@@ -46,7 +74,7 @@ class ToolList:
     """How the prompt shows the tools."""
 
     codec: str = "json-lines"
-    """How one tool is written: ``json-lines``."""
+    """How the tools are written: ``json-lines``, ``json-functions``, ``json-array``, ``typescript``."""
     into: Literal["system", "user"] = "system"
     """The message that holds the list: the system message, or the first user message."""
     before: str = ""
@@ -54,13 +82,40 @@ class ToolList:
 
 
 @dataclass(frozen=True)
+class System:
+    """How instructions are given."""
+
+    role: str = "system"
+    """The role of the message with the instructions, the tools and the wanted answer."""
+    before: str = ""
+    """What stands before the instructions."""
+    meta: str = ""
+    """A message of its own before all others, of the role ``system``; empty for none."""
+    meta_tools: str = ""
+    """What is added to it where there are tools."""
+
+
+@dataclass(frozen=True)
+class Prefill:
+    """How a prompt that this format renders begins the assistant's turn; the model continues there."""
+
+    on: str = ""
+    """Where reasoning is asked for."""
+    off: str = ""
+    """Where it is asked not to be."""
+    free: str = ""
+    """Where nothing is said about it."""
+
+
+@dataclass(frozen=True)
 class Results:
     """How tool results go back to the model."""
 
     role: str = "tool"
-    """The role of the message that holds them."""
+    """The role of the message that holds them; empty where results stand between the turns."""
     wrap: tuple[str, str] = ("", "")
-    """What stands around each result."""
+    """What stands around each result: ``{name}`` is the tool's name, ``{to}`` the name as calls write it, and ``{id}``
+    the call's id as it was written."""
     sep: str = "\n"
     """What stands between two results of one message."""
     group: Literal["consecutive", "each"] = "consecutive"
@@ -75,7 +130,8 @@ class Results:
 class History:
     """What of earlier turns is shown again."""
 
-    reasoning: Literal["drop", "keep", "after_last_user"] = "drop"
+    reasoning: Literal["drop", "keep", "after_last_user", "after_last_answer"] = "drop"
+    """Which reasoning: none, all, that after the last user's message, or that after the last answer without a call."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +162,8 @@ _PARTS: dict[str, type] = {
     "results": Results,
     "history": History,
     "answer": Answer,
+    "instructions": System,
+    "prefill": Prefill,
 }
 
 
@@ -125,6 +183,10 @@ class Format:
     results: Results
     history: History = History()
     answer: Answer = Answer()
+    instructions: System = System()
+    prefill: Prefill = Prefill()
+    parallel: bool = True
+    """Whether one turn may hold several calls at all."""
     start: str = ""
     """What a prompt begins with, such as a begin-of-text marker."""
     system: str = ""
@@ -140,8 +202,8 @@ class Format:
         object.__setattr__(self, "controls", tuple(self.controls))
         for node in walk(self.output):
             if isinstance(node, Args):
-                get_codec(node.codec)
-        if not self.call_tags:
+                get_codec(node.codec, node.options)
+        if not self.call_tags and not self.channels:
             raise DefinitionError(f"format {self.name!r} has no Dispatch with a call tag in its output.")
 
     def __repr__(self) -> str:
@@ -156,13 +218,23 @@ class Format:
 
     @cached_property
     def dispatches(self) -> tuple[Dispatch, ...]:
-        """The places where calls may stand."""
+        """The places where calls may stand in text."""
         return tuple(n for n in walk(self.output) if isinstance(n, Dispatch))
 
     @cached_property
+    def channels(self) -> tuple[Channels, ...]:
+        """The places where messages with headers stand."""
+        return tuple(n for n in walk(self.output) if isinstance(n, Channels))
+
+    @cached_property
     def call_tags(self) -> tuple[Tag, ...]:
-        """The tags that hold calls."""
+        """The tags that hold calls, as they should be written."""
         return tuple(t for d in self.dispatches for t in d.tags)
+
+    @cached_property
+    def claimed(self) -> frozenset[str]:
+        """The names of tools that a call writes in a way of their own."""
+        return frozenset(tool for n in walk(self.output) if isinstance(n, Name) for tool in n.only)
 
     @cached_property
     def stops(self) -> tuple[str, ...]:
@@ -172,33 +244,58 @@ class Format:
 
     @cached_property
     def triggers(self) -> tuple[str, ...]:
-        """The texts that begin a call."""
-        return tuple(dict.fromkeys(t.begin.text for t in self.call_tags))
+        """The texts that begin a call wherever they stand."""
+        return tuple(dict.fromkeys(t.begin.text for t in self.call_tags if t.where == "anywhere"))
+
+    @cached_property
+    def aside(self) -> tuple[str, ...]:
+        """Texts that begin a call for the parser though they are no markers; the grammar's text has none of them."""
+        tags = (t for d in self.dispatches for t in d.also if t.peek and t.where == "anywhere")
+        return tuple(dict.fromkeys(t.begin.text for t in tags))
 
     @cached_property
     def markers(self) -> tuple[str, ...]:
         """Every string that is part of the format and so may not occur in free text, longest first."""
-        found = [*self.controls, *self.stops, *(w.strip() for w in self.results.wrap), *_turn_markers(self.turn)]
+        wraps = (piece.strip() for w in self.results.wrap for piece in re.split(r"\{\w+\}", w))
+        found = [*self.controls, *self.stops, *wraps, *_turn_markers(self.turn)]
+        for channels in self.channels:
+            found += channels.controls
         for node in walk(self.output):
-            for marker in (node.begin, node.end) if isinstance(node, Tag) else (node,):
+            begin = [node.begin] if isinstance(node, Tag) and not node.peek else []
+            for marker in (*begin, node.end) if isinstance(node, Tag) else (node,):
                 if isinstance(marker, Tok) or (isinstance(node, Tag) and isinstance(marker, Lit)):
                     found += [marker.text, *marker.variants]
         return tuple(sorted({m for m in found if len(m) > 2}, key=lambda m: (-len(m), m)))
 
     # the three artefacts
 
-    def grammar(self, request: Request, *, lenient: bool = False, special: Mapping[str, int] | None = None) -> Spec:
+    def grammar(
+        self,
+        request: Request,
+        *,
+        lenient: bool = False,
+        special: Mapping[str, int] | None = None,
+        prompt: Prompt | None = None,
+    ) -> Spec:
         """What the model may write for this request, without the end-of-turn token.
 
         Args:
             request: The turn that is asked for.
             lenient: Let whitespace inside calls vary.
             special: The vocabulary's special tokens: a marker among them is matched by its id.
+            prompt: What was rendered for this request: the grammar is what may follow it. None for a prompt that this
+                format renders.
 
         Raises:
-            DefinitionError: The format cannot tell a typed answer from a call.
+            DefinitionError: The format cannot tell a typed answer from a call, or no turn begins as the prompt has it.
+            GrammarError: A tool's schema says what this format's way of writing arguments cannot be held to.
         """
-        return lowering.grammar(self, request, lenient=lenient, special=special or {})
+        return lowering.grammar(self, request, lenient=lenient, special=special or {}, prompt=prompt)
+
+    def prefilled(self, request: Request) -> str:
+        """How a prompt that this format renders begins the assistant's turn."""
+        kinds = {True: self.prefill.on, False: self.prefill.off, None: self.prefill.free}
+        return kinds[request.reasoning]
 
     def render(self, request: Request, tokenizer: Any = None) -> Prompt:
         """The prompt for this request; with a transformers tokenizer, its token ids too.
@@ -206,15 +303,23 @@ class Format:
         Text of users and tools is data: markers of the format and added tokens of the tokenizer that occur in it are
         broken up by a space after their first character.
         """
-        return printing.render(self, request, tokenizer)
+        return prompting.render(self, request, tokenizer)
 
-    def parser(self, request: Request, vocabulary: Any = None) -> parsing.Parser:
-        """A parser of one assistant turn, for bytes, or for token ids where a vocabulary is given."""
-        return parsing.Parser(self, request, vocabulary)
+    def parser(self, request: Request, vocabulary: Any = None, *, prompt: Prompt | None = None) -> parsing.Parser:
+        """A parser of one assistant turn, for bytes, or for token ids where a vocabulary is given.
+
+        Args:
+            request: The turn that was asked for.
+            vocabulary: The model's vocabulary, for :meth:`agentgram.formats.Parser.feed_token`.
+            prompt: What was rendered for this request: what it has of the turn is read first. None for a prompt that
+                this format renders.
+        """
+        prefill = self.prefilled(request) if prompt is None else prompt.prefill
+        return parsing.Parser(self, request, vocabulary, prefill)
 
     def print_call(self, definition: ToolDefinition, arguments: Mapping[str, Any]) -> str:
         """One call in canonical spelling, from its opening marker to its closing one."""
-        return printing.print_call(self, definition.name, arguments)
+        return printing.print_call(self, definition, arguments)
 
     def openers(self, request: Request) -> dict[str, str]:
         """For each tool that the request lets the model call: the canonical text from the trigger to the arguments."""
@@ -292,6 +397,8 @@ def _part_to_dict(part: Any) -> dict[str, Any]:
         value = getattr(part, item.name)
         if value not in ((), {}) and value != item.default:
             out[item.name] = list(value) if isinstance(value, tuple) else value
+            if isinstance(value, Mapping):
+                out[item.name] = {k: list(v) if isinstance(v, tuple) else v for k, v in value.items()}
     return out
 
 
@@ -305,4 +412,6 @@ def _turn_markers(turn: Turn) -> list[str]:
         opened = [head]
     else:
         opened = [turn.opening(role).strip() for role in _ROLES]
+    for before, after in turn.around.values():
+        opened += [*(piece.strip() for piece in before.split("{role}")), after.strip()]
     return [*opened, turn.close.strip()]

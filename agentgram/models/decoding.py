@@ -128,19 +128,19 @@ class Decoder:
             GrammarError: The tools or the output type cannot be compiled.
         """
         steer = request.on_denied == "steer" or _same_turn(request.declared, request.permitted)
-        declared = None if steer else self.grammar(request.declared)
+        declared = None if steer else self.grammar(request.declared, prompt)
         turn = _Turn(self, backend, request, prompt, declared)
         turn.check_room()
         backend.prefill(prompt.tokens or ())
         return turn.run(cancelled)
 
-    def grammar(self, request: Request) -> Grammar:
-        """The compiled grammar of a turn.
+    def grammar(self, request: Request, prompt: Prompt | None = None) -> Grammar:
+        """The compiled grammar of a turn: what may follow its prompt, or one that the format renders.
 
         Raises:
             GrammarError: The tools or the output type cannot be compiled.
         """
-        spec = self.format.grammar(request, special=self.engine.vocab.special)
+        spec = self.format.grammar(request, special=self.engine.vocab.special, prompt=prompt)
         grammar = self._grammars.get(spec)
         if grammar is None:
             grammar = self._grammars[spec] = self.engine.compile(spec)
@@ -188,10 +188,11 @@ class _Turn:
         self.backend = backend
         self.request = request
         self.spell = speller(self.vocabulary)
+        self.prompt = prompt
         self.prefill = prompt.prefill.encode()
         self.start = len(prompt.tokens or ())
         self.context = decoder.context
-        self.permitted = decoder.grammar(request.permitted).matcher()
+        self.permitted = decoder.grammar(request.permitted, prompt).matcher()
         self.declared = declared.matcher() if declared is not None else None
         # By what is declared: the beginning of a call that will be denied is then held back like any other's.
         self.seen = request.permitted if declared is None else request.declared
@@ -310,8 +311,8 @@ class _Turn:
         if length < settled:  # a token ran across: its settled part is spelled with others
             with suppress(DefinitionError):  # where it cannot be, it is read again with the next prompt
                 self.backend.append(self.vocabulary.encode(text[length:settled]))
-        parser = self.format.parser(self.seen, self.vocabulary)
-        parser.feed_bytes(text[:settled])
+        parser = self._parser()
+        parser.feed_bytes(text[len(self.prefill) : settled])
         yield self._step_end(parser.close(), finish)
 
     def _step_end(self, message: Message, finish: str) -> StepEnd:
@@ -356,10 +357,7 @@ class _Turn:
         return "", ()
 
     def _parser(self) -> Parser:
-        parser = self.format.parser(self.seen, self.vocabulary)
-        if self.prefill:
-            parser.feed_bytes(self.prefill)
-        return parser
+        return self.format.parser(self.seen, self.vocabulary, prompt=self.prompt)
 
 
 def _ends_mask(vocabulary: Vocabulary) -> NDArray[np.int32]:

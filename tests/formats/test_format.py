@@ -25,6 +25,7 @@ from agentgram.formats import (
     Request,
     Results,
     Seq,
+    Slot,
     Space,
     Stop,
     Tag,
@@ -204,15 +205,15 @@ def test_unknown_formats_suggest_the_nearest(tmp_path: Path) -> None:
 class Shout:
     """Arguments in capitals."""
 
-    def encode(self, arguments: Any, avoid: tuple[str, ...]) -> str:
-        return codecs.dumps(arguments, avoid).upper()
+    def encode(self, arguments: Any, slot: Slot) -> str:
+        return json.dumps(arguments).upper()
 
-    def grammar(self, tool: ToolDefinition, *, lenient: bool) -> Any:
+    def grammar(self, slot: Slot) -> Any:
         from agentgram.engine.spec import Text
 
         return Text(["}"])
 
-    def decode(self, text: str) -> dict[str, Any]:
+    def decode(self, text: str, slot: Slot) -> dict[str, Any]:
         return {k.lower(): v for k, v in json.loads(text).items()}
 
 
@@ -222,7 +223,7 @@ def test_codecs_can_be_added(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(get_codec("shout"), Shout)
     tag = Tag("<call ", Seq(Name(), Lit("#"), CallId("[0-9]{3}"), Lit(">"), Args("shout")), "</call>")
     fmt = Format(name="s", turn=Turn("", ""), tools=ToolList(), results=Results(), output=Dispatch(Field(), [tag]))
-    assert fmt.print_call(GET, {"n": 5}) == '<call get#>{"N": 5}</call>'
+    assert fmt.print_call(GET, {"n": 5}) == '<call get#210>{"N": 5}</call>'
     parser = fmt.parser(Request(tools=[GET]))
     parser.feed_bytes(b'<call get#007>{"N": 5}</call>bye')
     assert parser.close() == parser.close()

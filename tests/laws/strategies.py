@@ -34,6 +34,33 @@ FRAGMENTS = [
     "😀",
     "\u2028",
     "\x00",
+    "\n</parameter>\n",
+    "</parameter>",
+    "</function>\n</tool_call>",
+    "<parameter=a>\n",
+    "<function=get>",
+    "</function>",
+    "<|eot_id|>",
+    "<|eot|>",
+    "<|python_tag|>",
+    "[get(",
+    ")]",
+    '{"name": "get"',
+    "<|start|>assistant",
+    "<|channel|>final<|message|>",
+    "<|end|>",
+    "<|call|>",
+    " to=functions.get",
+    "[TOOL_CALLS]",
+    "[ARGS]",
+    "</s>",
+    '<|"|>',
+    "<tool_call|>",
+    "<|tool_call_end|>",
+    "True",
+    "null",
+    "17",
+    "[1]",
 ]
 TEXTS = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=6), max_size=6).map("".join)
 NAMES = st.sampled_from(
@@ -127,15 +154,25 @@ def tools(draw: st.DrawFn, min_size: int = 1, max_size: int = 3) -> list[ToolDef
 
 
 @st.composite
-def calls(draw: st.DrawFn, definitions: list[ToolDefinition], min_size: int = 0) -> list[ToolCall]:
-    """Calls of some of the tools."""
+def calls(
+    draw: st.DrawFn, definitions: list[ToolDefinition], min_size: int = 0, *, extras: bool = True
+) -> list[ToolCall]:
+    """Calls of some of the tools; ``extras``: with arguments that a schema does not speak of, where it allows them."""
     chosen = draw(st.lists(st.sampled_from(definitions), min_size=min_size, max_size=3))
-    return [ToolCall(name=d.name, arguments=draw(values(dict(d.schema)))) for d in chosen]
+    made = [ToolCall(name=d.name, arguments=draw(values(dict(d.schema)))) for d in chosen]
+    return made if extras else [ToolCall(name=c.name, arguments=_without_extras(c.arguments)) for c in made]
+
+
+def _without_extras(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_extras(v) for k, v in value.items() if k != "zz extra"}
+    return [_without_extras(v) for v in value] if isinstance(value, list) else value
 
 
 PIECES = [
     *FRAGMENTS,
     '{"name": "get", "arguments": {}}',
+    '{"name": "get", "parameters": {"a": 1}}',
     "{'arguments': {'a': True}, 'name': 'get'}",
     '{"name": "nobody", "arguments": {}}',
     '{"name": "get", "name": "get", "arguments": {"a": 1, "a": 2}}',
@@ -146,6 +183,23 @@ PIECES = [
     "]}",
     "<tool_call>\n",
     "\n</tool_call>",
+    "<tool_call>\n<function=get>\n",
+    "<parameter=a>\n1\n</parameter>\n",
+    "<function=get>{}</function>",
+    "[get(a=1), nobody(b='x')]",
+    "[get(",
+    "a='",
+    "<|python_start|>",
+    "<|python_end|>",
+    "<|channel|>commentary to=functions.get <|constrain|>json<|message|>{}<|call|>",
+    "<|channel|>analysis<|message|>",
+    "<|message|>{}",
+    "<|return|>",
+    "[TOOL_CALLS]get[CALL_ID]abcdef120[ARGS]{}",
+    "<|tool_call>call:get{a:1}<tool_call|>",
+    "<|tool_calls_section_begin|>",
+    "<|tool_call_begin|>functions.get:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
+    "<|tool_calls_section_end|>",
     "prose",
 ]
 OUTPUTS = st.lists(

@@ -1,0 +1,126 @@
+"""What a schema says about one value, as far as spellings other than JSON have to know it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from agentgram.engine.spec import JsonSchema, Unsupported
+from agentgram.errors import GrammarError
+
+Schema: TypeAlias = Mapping[str, Any]
+ALL = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+ANNOTATIONS = frozenset(
+    {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment", "$id", "$schema",
+     "$defs", "definitions", "format_description"}
+)  # fmt: skip
+_ROOT_ONLY = frozenset({"type", "properties", "required", "additionalProperties", *ANNOTATIONS})
+_DEEP = 32
+
+
+def resolved(schema: Any, root: Schema) -> Schema:
+    """The schema with references at its top followed; what is allowed without condition is ``{}``."""
+    for _ in range(_DEEP):
+        if schema is True:
+            return {}
+        if not isinstance(schema, Mapping):
+            return {"not": {}}
+        here: Schema = schema
+        target = schema.get("$ref")
+        if not isinstance(target, str) or not target.startswith("#"):
+            return here
+        found: Any = root
+        for step in target.removeprefix("#").split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            found = found.get(name) if isinstance(found, Mapping) else None
+        rest = {k: v for k, v in schema.items() if k != "$ref" and k not in ANNOTATIONS}
+        if rest or found is None:
+            return here
+        schema = found
+    return {}
+
+
+def alternatives(schema: Any, root: Schema) -> list[Schema]:
+    """The schema as a list of schemas one of which holds, where it is said so at its top: ``anyOf``, several types."""
+    here = resolved(schema, root)
+    plain = {k: v for k, v in here.items() if k not in ANNOTATIONS}
+    for keyword in ("anyOf", "oneOf"):
+        if set(plain) == {keyword}:
+            return [a for option in plain[keyword] for a in alternatives(option, root)]
+    types = plain.get("type")
+    if isinstance(types, list | tuple) and len(types) > 1 and not {"enum", "const"} & set(plain):
+        return [{**here, "type": t} for t in types]
+    return [here]
+
+
+def kinds(schema: Any, root: Schema, depth: int = 0) -> frozenset[str]:
+    """The JSON types that a value may have; a guess that is never too small."""
+    here = resolved(schema, root)
+    if depth > _DEEP:
+        return ALL
+    found = ALL
+    if "const" in here:
+        found &= kinds_of(here["const"])
+    if "enum" in here:
+        found &= frozenset(k for v in here["enum"] for k in kinds_of(v))
+    types = here.get("type")
+    if types is not None:
+        named = [types] if isinstance(types, str) else types
+        found &= frozenset(k for t in named for k in (("number", "integer") if t == "number" else (t,)))
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in here:
+            found &= frozenset(k for option in here[keyword] for k in kinds(option, root, depth + 1))
+    for option in here.get("allOf", ()):
+        found &= kinds(option, root, depth + 1)
+    return found
+
+
+def kinds_of(value: Any) -> frozenset[str]:
+    """The JSON types that a value has."""
+    if isinstance(value, bool):
+        return frozenset({"boolean"})
+    if isinstance(value, int):
+        return frozenset({"integer", "number"})
+    if isinstance(value, float):
+        return frozenset({"number", "integer"}) if value.is_integer() else frozenset({"number"})
+    names = {type(None): "null", str: "string", list: "array", tuple: "array", dict: "object"}
+    return frozenset({names.get(type(value), "object")})
+
+
+def constraints(schema: Schema) -> set[str]:
+    """The keywords at a schema's top that say something about the value, its type aside."""
+    return {k for k in schema if k not in ANNOTATIONS and k != "type"}
+
+
+def as_json(schema: Any, root: Schema, unsupported: Unsupported) -> JsonSchema:
+    """A part of a tool's schema as a grammar of its own, for JSON text."""
+    if not isinstance(schema, Mapping):
+        return JsonSchema(schema, whitespace="canonical", unsupported=unsupported)
+    outer = {k: root[k] for k in ("$defs", "definitions", "$schema") if k in root and k not in schema}
+    return JsonSchema({**outer, **schema}, whitespace="canonical", unsupported=unsupported)
+
+
+def members(schema: Schema, tool: str, unsupported: Unsupported) -> tuple[dict[str, Any], set[str], Any]:
+    """The arguments of a tool: their schemas by name, which are required, and what others may be (False for none).
+
+    Where a schema does not speak of other arguments, the model may not write any.
+
+    Raises:
+        GrammarError: The arguments depend on each other, which only JSON text can be held to.
+    """
+    here = resolved(schema, schema)
+    if unsupported == "error":
+        for keyword in here:
+            if keyword not in _ROOT_ONLY:
+                raise GrammarError(
+                    f"tool {tool!r} has {keyword!r} at the top of its schema, and this format writes each argument on "
+                    "its own",
+                    pointer="",
+                    keyword=keyword,
+                    hint="Say it for single arguments, or declare the tool with unsupported='relax'.",
+                )
+    properties = dict(here.get("properties", {}))
+    required = set(here.get("required", ()))
+    for key in here.get("required", ()):
+        properties.setdefault(key, {})
+    return properties, required, here.get("additionalProperties", False)
