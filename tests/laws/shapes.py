@@ -80,7 +80,8 @@ def turns(draw: st.DrawFn, fmt: Format) -> tuple[Request, Message]:
         for _ in range(draw(st.integers(0, 2))):
             parts += [ReasoningPart(text=p.text) for p in draw(texts(fmt)) if isinstance(p, TextPart)]
         parts = parts[:1]
-        parts += draw(texts(fmt)) if not made or draw(st.booleans()) else []
+        said = draw(texts(fmt))
+        parts += said if made else said or [TextPart(text="x")]  # the turn is over with a call or an answer
         return Request(tools=definitions), Message(role="assistant", parts=(*parts, *made))
     if only_at_start(fmt):
         parts = list(made) if made and draw(st.booleans()) else draw(texts(fmt))
