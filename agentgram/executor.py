@@ -24,8 +24,8 @@ Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str 
 CallStatus: TypeAlias = Literal[
     "done", "retry", "failed", "unknown", "denied", "pending", "cancelled", "skipped", "repeated"
 ]
-"""``done``; ``retry``: wrong arguments, or the tool asked for another attempt; ``failed``: it could not answer;
-``unknown``: there is no such tool; ``denied``: the policy refused; ``pending``: a person decides;
+"""``done``; ``retry``: wrong arguments, cut off, or the tool asked for another attempt; ``failed``: it could not
+answer; ``unknown``: there is no such tool; ``denied``: the policy refused; ``pending``: a person decides;
 ``cancelled``: while it ran; ``skipped``: the run ended before; ``repeated``: it was made before, with the same result
 (:attr:`agentgram.Limits.identical_calls`)."""
 

@@ -39,6 +39,8 @@ EventHook: TypeAlias = Callable[[Event, RunContext[Any]], None]
 ANSWER_RETRIES = 2
 """How often a model may correct an answer that does not fit the output type (it cannot happen under a grammar)."""
 
+CUT = "was cut off at the limit of tokens for one turn, before it was complete, and does not count."
+
 _log = logging.getLogger("agentgram")
 
 
@@ -61,6 +63,8 @@ class RunResult(Generic[Out]):
     """The part of it that this run added, the prompt included."""
     usage: Usage = field(default_factory=Usage)
     run_id: str = ""
+    finish: str = ""
+    """How the model's last turn ended: ``stop``, ``length`` (a text that was cut off at ``max_tokens``), ``denied``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +135,7 @@ class Run(Generic[Out]):
         self._usage = Usage()
         self._output: Any = None
         self._status: RunStatus | None = None
+        self._last_finish = ""
 
     async def execute(self) -> RunResult[Out]:
         """Runs to the end.
@@ -184,6 +189,7 @@ class Run(Generic[Out]):
             new_messages=tuple(self._messages[self._history :]),
             usage=self._usage,
             run_id=self.id,
+            finish=self._last_finish,
         )
 
     # ---- one step ----
@@ -203,9 +209,9 @@ class Run(Generic[Out]):
             self._status = "denied"
         elif end.message.calls or wanted or end.message.malformed:
             visible = [definition.name for definition in request.permitted.tools]
-            await self._act(end.message, [_refused(event, visible) for event in wanted])
+            await self._act(end, [_refused(event, visible) for event in wanted])
         else:
-            self._finish(end.message)
+            self._finish(end)
 
     async def request(self) -> ModelRequest:
         """What the model is asked next.
@@ -299,6 +305,7 @@ class Run(Generic[Out]):
         if end is None:
             raise ModelError(f"model {self.task.model.name!r} ended its turn without StepEnd: its stream is wrong.")
         self._denied += wanted
+        self._last_finish = end.finish
         self._usage += Usage(
             steps=1,
             denied=len(wanted),
@@ -341,8 +348,12 @@ class Run(Generic[Out]):
 
     # ---- what follows from it ----
 
-    async def _act(self, message: Message, refusals: list[ToolResultPart]) -> None:
+    async def _act(self, end: StepEnd, refusals: list[ToolResultPart]) -> None:
+        message = end.message
         records = waiting(message.calls)
+        if end.finish == "length" and isinstance(message.parts[-1], ToolCall):
+            # Its end was written by the shortest way, not by the model: 500 may have become 5.
+            records[-1] = replace(records[-1], status="retry", content=f"The call {CUT} Write it again, shorter.")
         context = self._context()
         try:
             self._circling = self._breaker.before(records)
@@ -394,20 +405,26 @@ class Run(Generic[Out]):
                     f"{record.content} Describe its arguments better, or raise its retries."
                 ) from record.exception
 
-    def _finish(self, message: Message) -> None:
+    def _finish(self, end: StepEnd) -> None:
         if self.task.answer is None:
-            self._output = message.text
+            self._output = end.message.text
+        elif end.finish == "length":
+            self._ask_again(f"The answer {CUT}", "Raise ModelSettings(max_tokens=...).", None)
+            return
         else:
             try:
-                self._output = self.task.answer.validate_json(message.text, strict=True)
+                self._output = self.task.answer.validate_json(end.message.text, strict=True)
             except ValidationError as error:
-                self._answer_retries += 1
-                if self._answer_retries > ANSWER_RETRIES:
-                    raise RunError(f"the model's answer does not fit the output type: {describe(error)}.") from error
-                self._messages.append(user(f"That answer is not valid: {describe(error)}. Answer again, in JSON only."))
+                self._ask_again(f"The answer does not fit the output type: {describe(error)}.", "", error)
                 return
         self._status = "done"
         self._emit(FinalOutput(output=self._output))
+
+    def _ask_again(self, problem: str, hint: str, cause: Exception | None) -> None:
+        self._answer_retries += 1
+        if self._answer_retries > ANSWER_RETRIES:
+            raise RunError(f"{problem} {hint}".strip()) from cause
+        self._messages.append(user(f"{problem} Answer again, in JSON only."))
 
 
 def _refused(event: CallDenied, tools: Sequence[str]) -> ToolResultPart:

@@ -136,6 +136,8 @@ class Transcript:
     def end(self, result: RunResult[Any]) -> None:
         """Shows what the run has used."""
         usage = result.usage
+        if result.finish == "length":
+            self.line("cut     the answer has as many tokens as --max-tokens allows", "yellow")
         self.line(
             f"{_count(usage.steps, 'step')}, {_count(usage.tool_calls, 'call')}, {usage.denied} denied, "
             f"{_count(usage.sampled_tokens, 'token')} sampled, {usage.forced_tokens} forced",

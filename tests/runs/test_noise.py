@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from agentgram import Agent, LimitExceeded, Limits, ModelSettings, Policy, Principal, RunResult, allow
+from agentgram import Agent, LimitExceeded, Limits, ModelSettings, Policy, Principal, RunResult, allow, tool
+from agentgram.run import CUT
 from agentgram.testing import GrammarModel
 
 
@@ -62,7 +63,10 @@ def run(seed: int, tools: list[Callable[..., Any]], **options: Any) -> RunResult
 def test_what_the_grammar_lets_through_is_valid(function: Callable[..., Any]) -> None:
     records = [record for seed in range(4) for record in run(seed, [function]).calls]
     assert len(records) >= 4
-    assert [record.content for record in records if record.status != "done"] == []
+    for record in records:
+        tool(function).parameters.read(record.arguments)  # of what was cut off at the limit, too
+        assert record.status == "done" or CUT in record.content
+    assert any(record.status == "done" for record in records)
 
 
 def test_noise_under_a_policy_runs_nothing_denied() -> None:
