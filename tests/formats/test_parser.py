@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +18,6 @@ HERMES = get_format("hermes")
 GET = ToolDefinition(name="get", schema={"type": "object", "properties": {"city": {"type": "string"}}})
 NOW = ToolDefinition(name="now")
 REQUEST = Request(tools=[GET, NOW])
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
 def read(text: str | bytes, request: Request = REQUEST) -> Message:
@@ -261,23 +258,3 @@ def test_memory_does_not_grow_with_text() -> None:
     for _ in range(200):
         parser.feed_bytes(b"some words of a long text that never ends " * 100)
     assert len(parser._run.src.data) < 100_000
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the collected outputs are not beside this checkout")
-def test_outputs_that_broke_other_parsers() -> None:
-    functions = [t["function"] for t in json.loads((SHARED / "outputs-tools.json").read_text())]
-    request = Request(tools=[ToolDefinition(name=f["name"], schema=f["parameters"]) for f in functions])
-    rows = [json.loads(line) for line in (SHARED / "outputs-dev.jsonl").read_text().splitlines()]
-    rows = [row for row in rows if row["format"] == "hermes"]
-    assert rows
-    for row in rows:
-        raw = row["raw"].encode()
-        every = range(len(raw) + 1)
-        for i, j in [*((i, i) for i in every), *combinations(every[::20], 2)]:
-            parser = HERMES.parser(request)
-            for piece in (raw[:i], raw[i:j], raw[j:]):
-                parser.feed_bytes(piece)
-            message = parser.close()
-            assert [[c.name, c.arguments] for c in message.calls] == row["expect"], row["id"]
-            assert message.text == ""
-            assert not message.malformed
