@@ -24,6 +24,10 @@ _BARE = re.compile(r"[^\s()\[\]{},:=\"'<>|\\]+\Z")
 _ARRAY = {"items", "minItems", "maxItems"}
 _OBJECT = {"properties", "required", "additionalProperties"}
 _DEEP = 12
+_SINGLE = (
+    r"'(?:[^'\\\x00-\x1f]|\\['\"\\nrtbf]|\\u(?:[0-9a-cefA-CEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}))*'"
+)
+"""A string in single quotes, with the escapes that Python and JSON share, and no half of a surrogate pair."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class SurfaceCodec:
         how = self._how(option, slot.schema, depth)
         if how == "words":
             return self.words[(True, False, None).index(value)]
-        if how == "text" and isinstance(value, str) and self._may_stand(value, slot):
+        if how == "text" and self.quote and isinstance(value, str) and self._may_stand(value, slot):
             return self.quote + value + self.quote
         if how == "array" and isinstance(value, list | tuple):
             items = option.get("items", {})
@@ -101,7 +105,7 @@ class SurfaceCodec:
         says, types = constraints(here), kinds(here, root)
         if types and types <= {"boolean", "null"} and says <= {"enum", "const"}:
             return "words"
-        if types == {"string"} and not says and self.quote:
+        if types == {"string"} and not says:
             return "text"
         if depth < _DEEP and types == {"array"} and says <= _ARRAY and isinstance(here.get("items"), Mapping):
             return "array"
@@ -139,9 +143,12 @@ class SurfaceCodec:
         for key, schema in self._in_order(properties):
             if schema is False:
                 continue
-            name = self._key(key, slot) if named or self.bare_keys else dumps(key, slot.avoid)
+            names = [self._key(key, slot) if named or self.bare_keys else dumps(key, slot.avoid)]
+            if not named and not self.bare_keys and key.isidentifier():
+                names.append(f"'{key}'")
             value = self._spec(schema, slot, unsupported, depth + (not named))
-            out.append((key in required, e.Seq([e.Lit(name + assign), value])))
+            name = e.Choice([e.Lit(n + assign) for n in names]) if len(names) > 1 else e.Lit(names[0] + assign)
+            out.append((key in required, e.Seq([name, value])))
         return out
 
     def _listed(self, pairs: Sequence[tuple[bool, e.Spec]], more: e.Spec | None) -> list[e.Spec]:
@@ -175,8 +182,7 @@ class SurfaceCodec:
             if how == "words":
                 options.append(self._words(here, root))
             elif how == "text":
-                quote = e.Lit(self.quote)
-                options += [e.Seq([quote, e.Text(self._excludes(slot)), quote]), whole]
+                options += [*self._strings(slot), whole]
             elif how == "array":
                 items = self._spec(here["items"], slot, unsupported, depth + 1)
                 many = e.Rep(items, here.get("minItems", 0), here.get("maxItems"), e.Lit(self.sep))
@@ -189,6 +195,13 @@ class SurfaceCodec:
             else:
                 options.append(whole)
         return options[0] if len(options) == 1 else e.Choice(options)
+
+    def _strings(self, slot: Slot) -> list[e.Spec]:
+        """Strings in other quotes than JSON's."""
+        if not self.quote:
+            return [e.Regex(_SINGLE)]
+        quote = e.Lit(self.quote)
+        return [e.Seq([quote, e.Text(self._excludes(slot)), quote])]
 
     def _words(self, schema: Schema, root: Schema) -> e.Spec:
         listed = [schema["const"]] if "const" in schema else schema.get("enum", [True, False, None])
