@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agentgram.formats.channels import closing
@@ -125,12 +126,18 @@ def _closing(fmt: Format, message: Message) -> str:
 def _results(fmt: Format, message: Message, ids: Sequence[str], guard: Guard) -> list[str]:
     texts = []
     for result, printed in zip(message.results, ids, strict=True):
-        filled = {"{name}": guard(result.name), "{to}": called_as(fmt, guard(result.name)), "{id}": guard(printed)}
-        before, after = (_fill(side, filled) for side in fmt.results.wrap)
+        before, after = wrapped(fmt, replace(result, name=guard(result.name)), guard(printed))
         texts.append(before + guard(result.content) + after)
     if fmt.results.group == "consecutive":
         texts = [fmt.results.sep.join(texts)]
     return [_turn(fmt, fmt.results.role, text) if fmt.results.role else text for text in texts]
+
+
+def wrapped(fmt: Format, result: ToolResultPart, call_id: str) -> tuple[str, str]:
+    """What stands before and after a result."""
+    filled = {"{name}": result.name, "{to}": called_as(fmt, result.name), "{id}": call_id}
+    before, after = fmt.results.wrap
+    return _fill(before, filled), _fill(after, filled)
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:

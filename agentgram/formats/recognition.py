@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from os import PathLike, fspath
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgram.errors import DefinitionError, nearest
 from agentgram.formats import prompting
-from agentgram.formats.request import Request
+from agentgram.formats.request import Prompt, Request
 from agentgram.messages import ToolCall, ToolResultPart, assistant, tool_results, user
 from agentgram.tools.definition import ToolDefinition
 
@@ -104,7 +104,7 @@ _PROBE = ToolDefinition(
 def check(fmt: Format, tokenizer: Any) -> Report:
     """See :meth:`agentgram.formats.Format.check`."""
     known = {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
-    lost = [stop for stop in fmt.stops if stop not in known]
+    lost = fmt.stops if fmt.stops and not known & set(fmt.stops) else ()
     problems = [f"{stop!r} should end a turn, but it is no token of its own in this vocabulary" for stop in lost]
     notes = []
     for trigger in fmt.triggers:
@@ -112,32 +112,44 @@ def check(fmt: Format, tokenizer: Any) -> Report:
             notes.append(f"{trigger!r} is a special token here: decode without skipping special tokens")
         elif trigger not in known:
             notes.append(f"{trigger!r} is plain text here, which users and tools can spell: it is broken up in theirs")
-    if fmt.prompt == "format" or not prompting.renders_tools(tokenizer):
+    if fmt.prompt == "format":
+        notes.append("prompts are written by the format")
+    elif not prompting.renders_tools(tokenizer):
         notes.append("prompts are written by the format: the chat template shows no tools")
     else:
         notes.append("prompts are written by the tokenizer's own chat template")
-        problems += _disagreements(fmt, tokenizer)
+        found, more = _disagreements(fmt, tokenizer)
+        problems += found
+        notes += more
     return Report(format=fmt.name, problems=tuple(problems), notes=tuple(notes))
 
 
-def _disagreements(fmt: Format, tokenizer: Any) -> list[str]:
-    """Whether what the chat template writes for a call and a result is what the format would read and write."""
+def _disagreements(fmt: Format, tokenizer: Any) -> tuple[list[str], list[str]]:
+    """Whether what the chat template writes for a call and a result is what the format would read and write.
+
+    Returns what is wrong, and what is only worth knowing.
+    """
     arguments = {"word": 'a "quoted" é', "times": 2}
     call = ToolCall(name=_PROBE.name, arguments=arguments, id="probe0001")
+    asked = Request(tools=[_PROBE])
     result = tool_results(ToolResultPart(name=_PROBE.name, content="17", call_id=call.id))
     said = [user("Go."), assistant(calls=[call]), result]
     try:
-        before, after = (fmt.render(Request(messages=said[:count], tools=[_PROBE]), tokenizer).text for count in (1, 3))
+        prompt, after = (fmt.render(replace(asked, messages=said[:count]), tokenizer) for count in (1, 3))
     except Exception as error:  # a chat template is foreign code and may raise anything
-        return [f"the chat template fails on a call and its result: {error!r}"]
-    if not after.startswith(before):
-        return ["the chat template's prompt after a call does not begin with the prompt before it"]
-    parser = fmt.parser(Request(tools=[_PROBE]))
-    parser.feed_bytes(after[len(before) :].encode())
+        return [f"the chat template fails on a call and its result: {error!r}"], []
+    before = prompt.text.removesuffix(prompt.prefill)
+    if not after.text.startswith(before):
+        return ["the chat template's prompt after a call does not begin with the prompt before it"], []
+    parser = fmt.parser(asked, prompt=Prompt(text=before))
+    parser.feed_bytes(after.text[len(before) :].encode())
     calls = parser.close().calls
     if [(c.name, c.arguments) for c in calls] != [(_PROBE.name, arguments)]:
-        return [f"the chat template writes a call that the format reads as {list(calls)}"]
-    wrapped = "17".join(fmt.results.wrap)
-    if wrapped not in after:
-        return [f"the chat template does not write a result as the format does: {wrapped!r}"]
-    return []
+        return [f"the chat template writes a call that the format reads as {list(calls)}"], []
+    (index,) = prompting.call_ids(fmt, [call], 0)
+    wrapped = prompting.wrapped(fmt, ToolResultPart(name=_PROBE.name, content="17"), index)
+    if "17".join(wrapped) in after.text:
+        return [], []
+    if '"17"'.join(wrapped) in after.text:
+        return [], ["the chat template writes results as JSON strings, quotes and all"]
+    return [f"the chat template does not write a result as the format does: {'17'.join(wrapped)!r}"], []

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
 from agentgram.engine import Engine, Vocabulary
-from agentgram.errors import ModelError
+from agentgram.errors import DefinitionError, ModelError
 from agentgram.formats import Format, get_format
 from agentgram.models import guard
 from agentgram.models.base import ModelEvent, ModelRequest
@@ -151,8 +151,16 @@ def _dtype(dtype: str) -> Any:
 
 def _format(format: str | Path | Format | None, tokenizer: Any) -> Format:
     if format is None:
-        return Format.detect(tokenizer)
-    return format if isinstance(format, Format) else get_format(format)
+        found = Format.detect(tokenizer)
+    else:
+        found = format if isinstance(format, Format) else get_format(format)
+    report = found.check(tokenizer)
+    if not report.ok:
+        raise DefinitionError(
+            f"{report}\nName another format, or let this one write the prompts itself: "
+            "format=dataclasses.replace(fmt, prompt='format')."
+        )
+    return found
 
 
 def _end_ids(model: Any, tokenizer: Any, format: Format) -> list[int]:
