@@ -67,6 +67,8 @@ class Run:
         self.count = 0
         self._events: list[ParserEvent] = []
         self._parts: list[Part | list[str]] = []
+        self._open: list[str] | None = None
+        """The text part that is being added to: its kind, and its pieces."""
         self._kind = "content"
         self._text_from: int | None = None
         self._decoder = _decoder()
@@ -94,29 +96,37 @@ class Run:
 
     def settle(self) -> None:
         """Makes events of what has been passed."""
-        pos = self.src.pos if self.src.held is None else self.src.held
-        if self._text_from is not None and pos > self._text_from:
-            self._say(self._decoder.decode(self.src.take(self._text_from, pos)))
-            self._text_from = pos
-            self.src.trim()
+        src = self.src  # this runs for every piece of output, so it looks into the source itself
+        pos = src.base + src.at if src.held is None else src.held
+        start = self._text_from
+        if start is not None:
+            if pos > start:
+                self._say(self._decoded(src.take(start, pos)))
+                self._text_from = pos
+                src.trim()
         elif self._args_from is not None and pos > self._args_from:
-            self._arguments(self._decoder.decode(self.src.take(self._args_from, pos)))
+            self._arguments(self._decoded(src.take(self._args_from, pos)))
             self._args_from = pos
+
+    def _decoded(self, data: bytes) -> str:
+        """The characters that are complete. Most pieces are ASCII, and need no decoder."""
+        return data.decode("ascii") if data.isascii() and not self._decoder.buffer else self._decoder.decode(data)
 
     def _say(self, text: str) -> None:
         if not text:
             return
-        delta = TextDelta if self._kind == "content" else ReasoningDelta
-        if self._events and type(self._events[-1]) is delta:
-            text_before = self._events.pop().text  # type: ignore[union-attr]
-            self._events.append(delta(text=text_before + text))
+        kind = self._kind
+        delta = TextDelta if kind == "content" else ReasoningDelta
+        events = self._events
+        if events and type(events[-1]) is delta:
+            events[-1] = delta(text=events[-1].text + text)
         else:
-            self._events.append(delta(text=text))
-        last = self._parts[-1] if self._parts else None
-        if isinstance(last, list) and last[0] == self._kind:
-            last.append(text)
+            events.append(delta(text=text))
+        if self._open is not None and self._open[0] == kind:
+            self._open.append(text)
         else:
-            self._parts.append([self._kind, text])
+            self._open = [kind, text]
+            self._parts.append(self._open)
 
     # calls
 
@@ -211,12 +221,14 @@ class Run:
         call = ToolCall(name=draft.name, arguments=arguments, id=draft.id)
         self._events.append(ToolCallEnd(index=draft.index, call=call))
         self._parts.append(call)
+        self._open = None
 
     def malformed(self, start: int, end: int, reason: str) -> None:
         """What stands between two offsets began a call and did not become one."""
         raw = self.src.take(start, end).decode("utf-8", "replace")
         self._events.append(MalformedCall(raw=raw, reason=reason))
         self._parts.append(MalformedPart(raw=raw, reason=reason))
+        self._open = None
 
     # results
 
@@ -238,5 +250,7 @@ class Run:
         return out
 
 
-def _decoder() -> text_codecs.IncrementalDecoder:
-    return text_codecs.getincrementaldecoder("utf-8")("replace")
+def _decoder() -> text_codecs.BufferedIncrementalDecoder:
+    decoder = text_codecs.getincrementaldecoder("utf-8")("replace")
+    assert isinstance(decoder, text_codecs.BufferedIncrementalDecoder)
+    return decoder

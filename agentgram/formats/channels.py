@@ -124,11 +124,21 @@ def _(node: _Call, at: Lowering) -> e.Spec:
     channels, channel = node.node, node.channel
     assert channel.to is not None
     assert at.tool is not None
-    recipient = channels.to + channel.to.prefix + at.tool.name
-    headers = [recipient + channels.channel + channel.name, channels.channel + channel.name + recipient]
-    types = e.Choice([e.Seq(marked(t, channels, at)) for t in (channel.types or ("",))])
-    spelled = e.Choice([e.Seq(marked(h, channels, at)) for h in headers])
-    return e.Seq([spelled, types, *marked(channels.body, channels, at), lower(channel.content, at)])
+    recipient = e.Lit(channels.to + channel.to.prefix + at.tool.name)
+    named, behind = _for_every_tool(channels, channel, at)
+    spelled = e.Choice([e.Seq([recipient, named]), e.Seq([named, recipient])])
+    return e.Seq([spelled, behind, lower(channel.content, at)])
+
+
+def _for_every_tool(node: n.Channels, channel: n.Channel, at: Lowering) -> tuple[e.Spec, e.Spec]:
+    """Of a call's header, the channel and what is behind both: the same objects for every tool."""
+    key = ("header", id(channel), id(at.special))
+    made = at.fmt.memo.get(key)
+    if made is None:
+        types = e.Choice([e.Seq(marked(t, node, at)) for t in (channel.types or ("",))])
+        named = e.Seq(marked(node.channel + channel.name, node, at))
+        made = at.fmt.memo[key] = (at.special, (named, e.Seq([types, *marked(node.body, node, at)])))
+    return made[1]  # type: ignore[index,no-any-return]
 
 
 def _header(node: n.Channels, channel: n.Channel, at: Lowering) -> list[e.Spec]:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _JSON_STARTS = '{["-0123456789tfn'
 _MAX_PERMUTED = 4
+NO_TOKENS: Mapping[str, int] = {}
+"""The special tokens of a vocabulary that has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +94,7 @@ def openers(fmt: Format, request: Request) -> dict[str, str]:
     out = {}
     for tool in allowed_tools(request):
         one = replace(request, tools=[tool], tool_choice="required", output_schema=None, reasoning=False)
-        spec = lower(fmt.output, Lowering(fmt=fmt, request=one, special={}))
+        spec = lower(fmt.output, Lowering(fmt=fmt, request=one, special=NO_TOKENS))
         out[tool.name] = "".join(_leading(spec)[0])
     return out
 
@@ -301,7 +303,7 @@ def _(node: n.Dispatch, at: Lowering) -> e.Spec:
         _tell_apart(at.fmt, node.tags, schema)
         return e.Choice([_calls(tags, most, node.sep), e.JsonSchema(schema, whitespace="canonical")])
     if node.tags[0].where == "start":
-        return e.Choice([_calls(tags, most, node.sep), *_text_unlike([t.begin.text for t in node.tags], at)])
+        return e.Choice([_calls(tags, most, node.sep), _text_unlike([t.begin.text for t in node.tags], at)])
     triggers = tuple(dict.fromkeys(_begin(t.begin, at) for t in node.tags))
     excludes = text_excludes(at, [t for t in triggers if isinstance(t, str)])
     return e.Dispatch(tags, triggers, excludes=excludes, at_most=at.most, stop_after_first=at.most == 1)
@@ -314,25 +316,37 @@ def call_tags(tag: n.Tag, tools: Sequence[ToolDefinition], at: Lowering) -> list
     return [call_tag(tag, tool, at) for tool in tools]
 
 
-def _text_unlike(begins: Sequence[str], at: Lowering) -> list[e.Spec]:
+def _text_unlike(begins: Sequence[str], at: Lowering) -> e.Spec:
     """Free text that begins like none of these, whatever blanks are before it.
 
-    Exact but for one thing: a first character that begins a marker may not be followed by one that another marker
-    begins with, or that goes on with it.
+    One regular expression, of text without what it excludes: that is (a | P*Q)*P*, where ``a`` is a character that
+    begins no marker, ``P`` a proper beginning of a marker and ``Q`` one with a character that neither goes on with it
+    nor begins one. Exact where no marker has another's first character inside, which is what markers look like; where
+    one has, less is let through.
     """
     excludes = text_excludes(at, ())
-    blank, firsts = r" \t\r\n", sorted({x[0] for x in excludes})
-    never = "".join(re.escape(c) for c in sorted({b[0] for b in begins}))
-    risky = "".join(map(re.escape, firsts))
-    options = [f"[^{blank}{never}{risky}]"]
-    for first in firsts:
-        following = {x[1] for x in excludes if x[0] == first and len(x) > 1} | set(firsts)
-        if first not in {b[0] for b in begins}:
-            options.append(re.escape(first) + "[^" + "".join(map(re.escape, sorted(following))) + "]")
-    begun = e.Regex(f"[{blank}]*(?:{'|'.join(options)})")
-    alone = "".join(re.escape(c) for c in firsts if c not in {b[0] for b in begins})
-    short = e.Regex(f"[{blank}]*" + (f"[{alone}]?" if alone else ""))
-    return [short, e.Seq([begun, e.Text(excludes)])]
+    firsts = {x[0] for x in excludes}
+    never = {b[0] for b in begins}
+    begun = sorted({x[:i] for x in excludes for i in range(1, len(x))})
+    following = {p: {x[len(p)] for x in excludes if x.startswith(p)} | firsts for p in begun}
+    heads = "|".join(map(re.escape, begun))
+    left = [re.escape(p) + f"[^{_class(following[p])}]" for p in begun]
+    plain = f"[^{_class(firsts)}]"
+    if not begun:
+        return e.Regex(f"[ \\t\\r\\n]*(?:[^ \\t\\r\\n{_class(never)}][\\s\\S]*)?")
+    rest = f"(?:{plain}|(?:{heads})*(?:{'|'.join(left)}))*(?:{heads})*"
+    first = f"[^ \\t\\r\\n{_class(firsts | never)}]"
+    marked = [p for p in begun if p[0] not in never]
+    starts = [first]
+    if marked:
+        mine = "|".join(map(re.escape, marked))
+        starts.append(f"(?:{mine})*(?:{'|'.join(re.escape(p) + f'[^{_class(following[p])}]' for p in marked)})")
+    alone = f"(?:{'|'.join(map(re.escape, marked))})*" if marked else ""
+    return e.Regex(f"[ \\t\\r\\n]*(?:(?:{'|'.join(starts)}){rest}|{alone})")
+
+
+def _class(characters: Iterable[str]) -> str:
+    return "".join(re.escape(c) for c in sorted(set(characters)))
 
 
 def _merged(tags: Sequence[e.Tag]) -> Sequence[e.Tag]:
@@ -392,9 +406,18 @@ def lowered_once(node: Any, tool: ToolDefinition, at: Lowering) -> e.Spec:
     return _once(node, tool, at, lambda: lower(node, replace(at, tool=tool)))
 
 
+def _special(at: Lowering) -> frozenset[str]:
+    """The format's markers that are tokens of the vocabulary."""
+    known = at.fmt.memo.get(("special", id(at.special)))
+    if known is None or known[0] is not at.special:  # type: ignore[index]
+        known = (at.special, frozenset(m for m in at.fmt.markers if m in at.special))
+        at.fmt.memo["special", id(at.special)] = known
+    return known[1]  # type: ignore[index,no-any-return]
+
+
 def _once(node: Any, tool: ToolDefinition, at: Lowering, make: Callable[[], e.Spec]) -> e.Spec:
     made = _made_for(tool)
-    key = (id(node), at.lenient, frozenset(m for m in at.fmt.markers if m in at.special), at.fmt.markers)
+    key = (id(node), at.lenient, at.reasons, _special(at))
     if key not in made:
         made[key] = (node, make())
     return made[key][1]

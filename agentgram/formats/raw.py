@@ -7,9 +7,11 @@ spelling one value.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from agentgram.engine import spec as e
@@ -31,6 +33,9 @@ Style: TypeAlias = Literal["text", "choice", "sized", "quoted", "mixed", "json"]
 quotes let the grammar hold to its constraints; text beside other types; no text at all."""
 
 _WORDS = {"True": True, "False": False, "None": None}
+_MADE: dict[tuple[str, tuple[str, ...], bool, str], e.Spec] = {}
+_MOST = 4096
+"""How many grammars of values are kept."""
 _JSON_WORDS = ("null", "true", "false", *_WORDS)
 
 
@@ -45,7 +50,7 @@ class RawValue:
     python: bool = False
     """Whether ``True``, ``False`` and ``None`` are written as Python does."""
 
-    @property
+    @cached_property
     def style(self) -> Style:
         """See :data:`Style`."""
         here = resolved(self.schema, self.root)
@@ -121,7 +126,19 @@ class RawValue:
     # what a model may write
 
     def grammar(self, unsupported: Unsupported) -> e.Spec:
-        """What a model may write here."""
+        """What a model may write here; the same for equal schemas, so that the engine need not look at it twice."""
+        text = json.dumps(self.schema)
+        if '"$ref"' in text:
+            return self._grammar(unsupported)
+        key = (text, self.closers, self.python, unsupported)
+        made = _MADE.get(key)
+        if made is None:
+            if len(_MADE) >= _MOST:
+                _MADE.clear()
+            made = _MADE[key] = self._grammar(unsupported)
+        return made
+
+    def _grammar(self, unsupported: Unsupported) -> e.Spec:
         whole = as_json(self.schema, self.root, unsupported)
         style = self.style
         if style == "text":
@@ -141,10 +158,12 @@ class RawValue:
     def _words(self) -> list[e.Spec]:
         """Python's words, where the schema lets through what they mean."""
         words: list[e.Spec] = []
+        if not self.python:
+            return words
         for option in alternatives(self.schema, self.root):
             here = resolved(option, self.root)
             says = constraints(here)
-            if not self.python or says - {"enum", "const"}:
+            if says - {"enum", "const"} or not kinds(here, self.root) & {"boolean", "null"}:
                 continue
             for word, meant in _WORDS.items():
                 listed = [here["const"]] if "const" in here else here.get("enum", [meant])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgram.errors import DefinitionError, nearest
-from agentgram.formats import prompting
+from agentgram.formats import printing, prompting
 from agentgram.formats.request import Prompt, Request
 from agentgram.messages import ToolCall, ToolResultPart, assistant, tool_results, user
 from agentgram.tools.definition import ToolDefinition
@@ -146,7 +146,7 @@ def _disagreements(fmt: Format, tokenizer: Any) -> tuple[list[str], list[str]]:
     calls = parser.close().calls
     if [(c.name, c.arguments) for c in calls] != [(_PROBE.name, arguments)]:
         return [f"the chat template writes a call that the format reads as {list(calls)}"], []
-    (index,) = prompting.call_ids(fmt, [call], 0)
+    (index,) = printing.call_ids(fmt, [call], 0)
     wrapped = prompting.wrapped(fmt, ToolResultPart(name=_PROBE.name, content="17"), index)
     if "17".join(wrapped) in after.text:
         return [], []

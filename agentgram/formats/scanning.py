@@ -141,10 +141,12 @@ class Source:
             match = inside.match(self.data, self.at)
             if match:
                 self.at = match.end()
-            if self.at >= len(self.data):
-                if not (yield from self.more()):
+            while self.at >= len(self.data):  # as more() does, which would cost a call for every piece
+                if self.closed:
                     raise Truncated("the output ended inside a string")
-            elif self.data[self.at] == quote:
+                self._waiting()
+                yield
+            if self.data[self.at] == quote:
                 self.at += 1
                 return self.take(start, self.pos)
             elif self.data[self.at] == 0x5C:
@@ -205,14 +207,15 @@ def holder(texts: Sequence[bytes]) -> Callable[[bytearray, int], int]:
     """A function that says how many bytes at the end of a buffer may begin one of the texts."""
     prefixes = {text[:length] for text in texts for length in range(1, len(text))}
     longest = max((len(p) for p in prefixes), default=0)
-    firsts = {p[0] for p in prefixes}
+    first = re.compile(b"[" + re.escape(bytes({p[0] for p in prefixes})) + b"]") if prefixes else re.compile(rb"(?!)")
 
     def hold(data: bytearray, start: int) -> int:
-        size = min(longest, len(data) - start)
-        tail = bytes(data[len(data) - size :]) if size else b""
-        for index, byte in enumerate(tail):
-            if byte in firsts and tail[index:] in prefixes:
-                return size - index
+        at = max(start, len(data) - longest)
+        while match := first.search(data, at):
+            at = match.start()
+            if bytes(data[at:]) in prefixes:
+                return len(data) - at
+            at += 1
         return 0
 
     return hold

@@ -6,6 +6,7 @@ so every schema is enforced.
 
 from __future__ import annotations
 
+import json
 import re
 import string
 from collections.abc import Mapping, Sequence
@@ -24,9 +25,10 @@ _BARE = re.compile(r"[^\s()\[\]{},:=\"'<>|\\]+\Z")
 _ARRAY = {"items", "minItems", "maxItems"}
 _OBJECT = {"properties", "required", "additionalProperties"}
 _DEEP = 12
-_SINGLE = (
-    r"'(?:[^'\\\x00-\x1f]|\\['\"\\nrtbf]|\\u(?:[0-9a-cefA-CEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}))*'"
-)
+_MADE: dict[tuple[object, ...], e.Spec] = {}
+_MOST = 4096
+"""How many grammars of values are kept."""
+_SINGLE = r"'(?:[^'\\\x00-\x1f]|\\['\"\\nrtbf]|\\u(?:[0-9a-cefA-CEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}))*'"
 """A string in single quotes, with the escapes that Python and JSON share, and no half of a surrogate pair."""
 
 
@@ -173,6 +175,19 @@ class SurfaceCodec:
         return following if needed else e.Opt(following)
 
     def _spec(self, schema: Any, slot: Slot, unsupported: Unsupported, depth: int) -> e.Spec:
+        """What a model may write as a value; the same for equal schemas, so that the engine need not look twice."""
+        text = json.dumps(schema)
+        if '"$ref"' in text:
+            return self._spec_anew(schema, slot, unsupported, depth)
+        key = (self, text, slot.avoid, unsupported, depth)
+        made = _MADE.get(key)
+        if made is None:
+            if len(_MADE) >= _MOST:
+                _MADE.clear()
+            made = _MADE[key] = self._spec_anew(schema, slot, unsupported, depth)
+        return made
+
+    def _spec_anew(self, schema: Any, slot: Slot, unsupported: Unsupported, depth: int) -> e.Spec:
         root = slot.schema
         options = []
         for option in alternatives(schema, root):

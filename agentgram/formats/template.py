@@ -290,7 +290,7 @@ class Format:
             DefinitionError: The format cannot tell a typed answer from a call, or no turn begins as the prompt has it.
             GrammarError: A tool's schema says what this format's way of writing arguments cannot be held to.
         """
-        return lowering.grammar(self, request, lenient=lenient, special=special or {}, prompt=prompt)
+        return lowering.grammar(self, request, lenient=lenient, special=special or lowering.NO_TOKENS, prompt=prompt)
 
     def prefilled(self, request: Request) -> str:
         """How a prompt that this format renders begins the assistant's turn."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from agentgram.events import ArgumentsDelta, MalformedCall, ReasoningDelta, Text
 from agentgram.formats import OpenCall, Request, get_format
 from agentgram.messages import MalformedPart, Message, ReasoningPart, TextPart, ToolCall
 from agentgram.tools.definition import ToolDefinition
+from tests.laws.shapes import NAMES, format_of
 
 HERMES = get_format("hermes")
 GET = ToolDefinition(name="get", schema={"type": "object", "properties": {"city": {"type": "string"}}})
@@ -258,3 +260,32 @@ def test_memory_does_not_grow_with_text() -> None:
     for _ in range(200):
         parser.feed_bytes(b"some words of a long text that never ends " * 100)
     assert len(parser._run.src.data) < 100_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_work_grows_with_the_output_and_no_faster(name: str) -> None:
+    """Counted in calls of functions, Python's and its own: four times the output takes four times as many."""
+    fmt = format_of(name)
+    put = ToolDefinition(name="put", schema={"type": "object", "properties": {"text": {"type": "string"}}})
+
+    def calls_of(size: int) -> int:
+        text = "a 'b' <c [d] {e} <tool_ </parameter> " * (size // 37)
+        output = fmt.print_call(put, {"text": text}).encode()
+        parser = fmt.parser(Request(tools=[put]))
+        count = 0
+
+        def counted(*_: object) -> None:
+            nonlocal count
+            count += 1
+
+        sys.setprofile(counted)
+        try:
+            for at in range(0, len(output), 7):
+                parser.feed_bytes(output[at : at + 7])
+            message = parser.close()
+        finally:
+            sys.setprofile(None)
+        assert [c.arguments for c in message.calls] == [{"text": text}]
+        return count
+
+    assert calls_of(1 << 16) < 4.5 * calls_of(1 << 14)

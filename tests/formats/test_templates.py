@@ -98,7 +98,9 @@ def rendered(fmt: Format, template: str, message: Message) -> tuple[Prompt, str]
         before = before[: before.rindex(opening) + len(opening)]
         assert after.startswith(before)
     turn, prefill = after[len(before) :], before.rpartition(opening)[2] if opening and opening in before else ""
-    ends = sorted({*fmt.stops, fmt.turn.closing("assistant").strip(), "<|end_of_text|>", "<|end|>", "<|im_end|>"} - {""}, key=len)
+    ends = sorted(
+        {*fmt.stops, fmt.turn.closing("assistant").strip(), "<|end_of_text|>", "<|end|>", "<|im_end|>"} - {""}, key=len
+    )
     turn = turn.rstrip("\n") if any(turn.rstrip("\n").endswith(e) for e in ends) else turn
     turn = next((turn.removesuffix(e) for e in reversed(ends) if turn.endswith(e)), turn)
     return Prompt(text=before, prefill=prefill, reasons=True), turn
@@ -143,6 +145,7 @@ def test_only_listed_things_differ(name: str, template: str) -> None:
 
 
 def test_nothing_else_is_listed() -> None:
-    templates = {line.partition(": ")[0] for line in FROZEN.read_text("utf-8").splitlines() if line[:1] not in ("", "#")}
+    templates = {
+        line.partition(": ")[0] for line in FROZEN.read_text("utf-8").splitlines() if line[:1] not in ("", "#")
+    }
     assert templates <= {template for _, template in PAIRS}
-

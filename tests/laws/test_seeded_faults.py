@@ -42,6 +42,8 @@ def split_character(patch: Patch) -> None:
     """Each piece of the output is decoded on its own."""
 
     class Decoder:
+        buffer = b""
+
         def decode(self, data: bytes, final: bool = False) -> str:
             return data.decode("utf-8", "replace")
 
