@@ -173,7 +173,7 @@ ObjectRule::ObjectRule(ObjectSpec spec, TerminalPool& pool) : spec_(std::move(sp
       by_label_[i] = spelled[i].second;
       texts.push_back(std::move(spelled[i].first));
     }
-    if (!texts.empty()) key_ = pool.fanout(std::move(texts));
+    if (!texts.empty()) key_ = pool.spellings(std::move(texts));
   } else if (!keys.names.empty() || !keys.classes.empty()) {
     key_ = pool.json_key(keys);
   }

@@ -21,9 +21,17 @@ CounterClass MaskCache::classify(const Terminal& terminal, std::uint64_t counter
           static_cast<std::uint32_t>(std::min(min > counter ? min - counter : 0, longest + 1))};
 }
 
-std::shared_ptr<const Entry> MaskCache::get(Terminal& terminal, Terminal::State state, CounterClass counter) {
+std::shared_ptr<const Entry> MaskCache::get(const Entry::Leaves* rests, Terminal& terminal, Terminal::State state,
+                                            CounterClass counter) {
+  const ByteTrie* trie = rests ? &rests->rests : nullptr;
+  if (terminal.transient()) {
+    auto made = build_entry(*vocab_, trie, slices_, terminal, state, counter);
+    nodes_.fetch_add(made->nodes, std::memory_order_relaxed);
+    return made;
+  }
   Terminal& table = *terminal.table();
-  const Key key{table.id(), state, counter.room << 16 | counter.need | (terminal.counted() ? 1u << 31 : 0u)};
+  const Key key{table.id(), rests ? rests->id : 0, state,
+                counter.room << 16 | counter.need | (terminal.counted() ? 1u << 31 : 0u)};
   const std::uint64_t h = Hash{}(key);
   const std::uint64_t tag = id_ << 20 | (generation_.load(std::memory_order_relaxed) & 0xfffff);
   Near& near = near_[h % kNear];
@@ -47,7 +55,7 @@ std::shared_ptr<const Entry> MaskCache::get(Terminal& terminal, Terminal::State 
   }
   bool built = false;
   std::call_once(slot->once, [&] {
-    slot->entry = build_entry(*vocab_, slices_, terminal, state, counter);
+    slot->entry = build_entry(*vocab_, trie, slices_, terminal, state, counter);
     built = true;
   });
   (built ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);

@@ -21,7 +21,9 @@ class MaskCache {
  public:
   MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes);
 
-  std::shared_ptr<const Entry> get(Terminal& terminal, Terminal::State state, CounterClass counter);
+  // The entry of a terminal's state over the vocabulary, or over the rests of another entry's leaves.
+  std::shared_ptr<const Entry> get(const Entry::Leaves* rests, Terminal& terminal, Terminal::State state,
+                                   CounterClass counter);
   CounterClass classify(const Terminal& terminal, std::uint64_t counter) const;
 
   struct Stats {
@@ -34,13 +36,15 @@ class MaskCache {
  private:
   struct Key {
     std::uint64_t terminal;
+    std::uint64_t rests;
     std::uint32_t state;
     std::uint32_t counter;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Key& k) const {
-      std::uint64_t h = (k.terminal * 0x9E3779B97F4A7C15ull) ^ (std::uint64_t{k.state} << 20) ^ k.counter;
+      std::uint64_t h = (k.terminal * 0x9E3779B97F4A7C15ull) ^ (k.rests * 0xC2B2AE3D27D4EB4Full) ^
+                        (std::uint64_t{k.state} << 20) ^ k.counter;
       h ^= h >> 31;
       h *= 0xBF58476D1CE4E5B9ull;
       return h ^ h >> 29;
@@ -62,7 +66,7 @@ class MaskCache {
     Key key{};
     std::shared_ptr<const Entry> entry;
   };
-  static constexpr std::size_t kShards = 8, kNear = 256;
+  static constexpr std::size_t kShards = 8, kNear = 512;
 
   static thread_local std::array<Near, kNear> near_;
   const std::uint64_t id_;

@@ -1,6 +1,8 @@
 #include "mask/entry.h"
 
 #include <algorithm>
+#include <atomic>
+#include <unordered_map>
 
 namespace ag {
 
@@ -8,28 +10,32 @@ namespace {
 
 class EntryBuilder {
  public:
-  EntryBuilder(const Vocabulary& vocab, Slices& slices, Terminal& terminal, Terminal::State state, CounterClass counter)
+  EntryBuilder(const Vocabulary& vocab, const ByteTrie* rests, Slices& slices, Terminal& terminal,
+               Terminal::State state, CounterClass counter)
       : vocab_(vocab),
+        trie_(rests ? *rests : vocab.trie()),
+        whole_(!rests),
         slices_(slices),
         terminal_(terminal),
         start_(state),
         counter_(counter),
-        counted_(terminal.counted()) {}
+        counted_(terminal.counted()),
+        ranged_(terminal.labelled() && !terminal.transient()) {}
 
   std::shared_ptr<const Entry> build() {
     out_ = std::make_shared<Entry>();
-    path_.resize(vocab_.trie().max_depth() + 2);
-    path_[0] = {start_, 0, 0, terminal_.accepting(start_)};
+    path_.resize(trie_.max_depth() + 2);
+    path_[0] = {start_, 0, 0, 0, terminal_.accepting(start_), false};
     SliceKey loop;
     SliceKey first;  // ASCII bytes (and other characters) that lead to the loop state
-    Terminal::State to = find_loop(&first, &loop);
+    Terminal::State to = whole_ && terminal_.loops() ? find_loop(&first, &loop) : Terminal::kDead;
     loop_ = loop;
     loop_state_ = to;
     if (to != Terminal::kDead && loop.count() >= kPlanFrom) {
       by_slices(to, first, loop);
     } else {
-      const ByteTrie& trie = vocab_.trie();
-      for (std::uint32_t n = 1; n < trie.nodes(); n = trie.skip(n)) walk(trie, n, trie.skip(n));
+      descend(trie_, 0);
+      run(trie_);
     }
     finish();
     return out_;
@@ -43,7 +49,9 @@ class EntryBuilder {
     Terminal::State state;
     std::uint32_t units;
     std::uint32_t chars;  // UTF-8 characters begun
+    std::uint8_t byte;
     bool accepting;
+    bool exits;  // the terminal could have ended here or earlier in the token
   };
   struct Group {
     Terminal::Range range;
@@ -51,8 +59,13 @@ class EntryBuilder {
   };
   struct Leaf {
     std::uint32_t label;
-    std::string_view rest;
+    std::string_view whole;  // of what the terminal was given
+    std::uint32_t depth;     // at which it ended
     std::uint32_t id;
+    std::string_view rest() const { return whole.substr(depth); }
+  };
+  struct Siblings {  // subtrees [from, until) of equal depth
+    std::uint32_t from, until;
   };
 
   // The state on which most characters loop, seen from the start: itself or one step away.
@@ -144,50 +157,86 @@ class EntryBuilder {
       if (sliced(rest.byte(n))) walk(rest, n, rest.skip(n));
     }
     if (counted_ && counter_.room == 0) return;
-    Group& g = group(terminal_.labelled() ? terminal_.range(to) : Terminal::Range{});
+    Group& g = group(ranged_ ? terminal_.range(to) : Terminal::Range{});
     if (g.bits.empty()) g.bits.assign(vocab_.words(), 0);
     for (std::size_t w = 0; w < bits.size(); ++w) g.bits[w] |= bits[w];
   }
 
-  // Walks the subtree [from, until) of a trie; `from` has depth 1.
-  void walk(const ByteTrie& trie, std::uint32_t from, std::uint32_t until) {
-    const bool whole_tree = &trie == &vocab_.trie();
-    for (std::uint32_t n = from; n < until;) {
-      ++out_->nodes;
-      const std::uint32_t depth = trie.depth(n);
-      const Step& before = path_[depth - 1];
-      std::uint32_t next = terminal_.next(before.state, trie.byte(n));
-      Step step{next & Terminal::kStateMask, before.units, before.chars + ((trie.byte(n) & 0xC0) != 0x80), false};
-      if (next & Terminal::kUnit) next = ++step.units > counter_.room && counted_ ? Terminal::kDead : next;
-      if ((next & Terminal::kClose) && before.units < counter_.need) next = Terminal::kDead;
-      if (next == Terminal::kDead) {
-        refused(trie, n, depth);
-        n = trie.skip(n);
-        continue;
-      }
-      step.accepting = terminal_.accepting(step.state);
-      path_[depth] = step;
-      if (trie.has_values(n)) {
-        if (!step.accepting || !terminal_.exhausted(step.state)) {
-          Group& g = group(terminal_.labelled() ? terminal_.range(step.state) : Terminal::Range{});
-          g.ids.insert(g.ids.end(), trie.begin(n), trie.end(n));
-        } else {
-          for (const std::uint32_t* t = trie.begin(n); t != trie.end(n); ++t) leaf(step.state, depth, *t);
-          inner_exits(trie, n, n + 1, depth - 1);
-        }
-      }
-      if (whole_tree && step.state == loop_state_ && loop_.covers(vocab_.below(n))) {
-        loops_below(trie, n, step);
-        n = trie.skip(n);
-        continue;
-      }
-      ++n;
+  // Queues the children of a node whose path is walked: those that can matter.
+  void descend(const ByteTrie& trie, std::uint32_t node) {
+    const Step& at = path_[trie.depth(node)];
+    std::uint8_t bytes[Terminal::kFew];
+    const std::uint32_t few = at.exits ? Terminal::kMany : terminal_.few_live(at.state, bytes);
+    if (few == Terminal::kMany) {
+      if (node + 1 < trie.skip(node)) pending_.push_back({node + 1, trie.skip(node)});
+      return;
     }
+    // All others are refused, and nothing else is to be said of them.
+    for (std::uint32_t i = 0; i < few; ++i) {
+      if (const std::uint32_t c = trie.child(node, bytes[i])) pending_.push_back({c, trie.skip(c)});
+    }
+  }
+
+  void walk(const ByteTrie& trie, std::uint32_t from, std::uint32_t until) {
+    pending_.push_back({from, until});
+    run(trie);
+  }
+
+  // Depth first, so that the path above what is queued stays as it is.
+  void run(const ByteTrie& trie) {
+    while (!pending_.empty()) {
+      const Siblings range = pending_.back();
+      pending_.pop_back();
+      for (std::uint32_t n = range.from; n < range.until;) {
+        if (!step(trie, n)) {
+          n = trie.skip(n);
+          continue;
+        }
+        if (trie.skip(n) < range.until) pending_.push_back({trie.skip(n), range.until});
+        descend(trie, n);
+        break;
+      }
+    }
+  }
+
+  // One node; false where there is nothing to do below it.
+  bool step(const ByteTrie& trie, std::uint32_t n) {
+    ++out_->nodes;
+    const std::uint32_t depth = trie.depth(n);
+    const std::uint8_t byte = trie.byte(n);
+    const Step& before = path_[depth - 1];
+    std::uint32_t next = terminal_.next(before.state, byte);
+    Step at{
+        next & Terminal::kStateMask, before.units, before.chars + ((byte & 0xC0) != 0x80), byte, false, before.exits};
+    if (next & Terminal::kUnit) next = ++at.units > counter_.room && counted_ ? Terminal::kDead : next;
+    if ((next & Terminal::kClose) && before.units < counter_.need) next = Terminal::kDead;
+    if (next == Terminal::kDead) {
+      path_[depth].byte = byte;
+      refused(trie, n, depth);
+      return false;
+    }
+    at.accepting = terminal_.accepting(at.state);
+    at.exits = at.exits || at.accepting;
+    path_[depth] = at;
+    if (trie.has_values(n)) {
+      if (!at.accepting || !terminal_.exhausted(at.state)) {
+        Group& g = group(ranged_ ? terminal_.range(at.state) : Terminal::Range{});
+        g.ids.insert(g.ids.end(), trie.begin(n), trie.end(n));
+      } else {
+        for (const std::uint32_t* t = trie.begin(n); t != trie.end(n); ++t) leaf(at.state, depth, depth, *t);
+        inner_exits(trie, n, n + 1, depth - 1);
+      }
+    }
+    if (whole_ && at.state == loop_state_ && &trie == &vocab_.trie() && loop_.covers(vocab_.below(n))) {
+      loops_below(trie, n, at);
+      return false;
+    }
+    return true;
   }
 
   // Everything below this node only loops: all of it is accepted, as far as the counter goes.
   void loops_below(const ByteTrie& trie, std::uint32_t node, const Step& at) {
-    Group& g = group(terminal_.labelled() ? terminal_.range(at.state) : Terminal::Range{});
+    Group& g = group(ranged_ ? terminal_.range(at.state) : Terminal::Range{});
     for (const std::uint32_t* t = trie.end(node); t != trie.end(trie.skip(node) - 1); ++t) {
       if (!counted_ || at.units + (vocab_.chars(*t) - at.chars) <= counter_.room) g.ids.push_back(*t);
     }
@@ -195,36 +244,47 @@ class EntryBuilder {
 
   // The terminal does not go on into this subtree.
   void refused(const ByteTrie& trie, std::uint32_t node, std::uint32_t depth) {
-    const std::uint32_t last = trie.skip(node) - 1;
-    if (depth >= 2 && path_[depth - 1].accepting) {
-      for (const std::uint32_t* t = trie.begin(node); t != trie.end(last); ++t)
-        leaf(path_[depth - 1].state, depth - 1, *t);
+    if (!path_[depth - 1].exits || depth < 2) return;
+    if (path_[depth - 1].accepting) {
+      for (std::uint32_t n = node; n < trie.skip(node); ++n) {
+        for (const std::uint32_t* t = trie.begin(n); t != trie.end(n); ++t)
+          leaf(path_[depth - 1].state, depth - 1, trie.depth(n), *t);
+      }
     }
     if (depth >= 3) inner_exits(trie, node, trie.skip(node), depth - 2);
   }
 
-  void leaf(Terminal::State state, std::uint32_t depth, std::uint32_t id) {
-    leaves_.push_back({terminal_.labelled() ? terminal_.label(state) : 0, vocab_.bytes(id).substr(depth), id});
+  // What of a token is in a trie: all of it, or its rest.
+  std::string_view given(std::uint32_t id, std::uint32_t size) const {
+    const std::string_view bytes = vocab_.bytes(id);
+    return bytes.substr(bytes.size() - size);
+  }
+
+  void leaf(Terminal::State state, std::uint32_t depth, std::uint32_t size, std::uint32_t id) {
+    leaves_.push_back({terminal_.labelled() ? terminal_.label(state) : 0, given(id, size), depth, id});
   }
 
   // Tokens of [node, until) that passed an accepting state at depth 1..deepest, from which the terminal went on.
   void inner_exits(const ByteTrie& trie, std::uint32_t node, std::uint32_t until, std::uint32_t deepest) {
-    bool any = false;
-    const std::string_view bytes = vocab_.bytes(*trie.begin(node));  // all of the subtree share the path
+    if (deepest == 0 || !path_[deepest].exits) return;
     for (std::uint32_t k = 1; k <= deepest; ++k) {
-      if (!path_[k].accepting) continue;
-      out_->inner[static_cast<std::uint8_t>(bytes[k])] = true;
-      any = true;
+      if (path_[k].accepting) out_->inner[path_[k + 1].byte] = true;
     }
-    if (any) ambiguous_.insert(ambiguous_.end(), trie.begin(node), trie.end(until - 1));
+    for (std::uint32_t n = node; n < until; ++n) {
+      for (const std::uint32_t* t = trie.begin(n); t != trie.end(n); ++t)
+        ambiguous_.emplace_back(given(*t, trie.depth(n)), *t);
+    }
   }
 
   Group& group(const Terminal::Range& range) {
-    for (Group& g : groups_) {
-      if (g.range.lo == range.lo && g.range.hi == range.hi && g.range.others == range.others) return g;
+    if (!ranged_) {
+      if (groups_.empty()) groups_.push_back({range, {}, {}});
+      return groups_[0];
     }
-    groups_.push_back({range, {}, {}});
-    return groups_.back();
+    const std::uint64_t key = std::uint64_t{range.lo} << 32 | std::uint64_t{range.hi} << 1 | range.others;
+    const auto [it, fresh] = by_range_.try_emplace(key, static_cast<std::uint32_t>(groups_.size()));
+    if (fresh) groups_.push_back({range, {}, {}});
+    return groups_[it->second];
   }
 
   void finish() {
@@ -238,36 +298,61 @@ class EntryBuilder {
       g.ids.shrink_to_fit();
       out_->accepted.push_back({g.range, std::move(g.bits), std::move(g.ids)});
     }
+    finish_leaves();
+    if (ambiguous_.empty()) return;
+    std::sort(ambiguous_.begin(), ambiguous_.end());
+    ambiguous_.erase(std::unique(ambiguous_.begin(), ambiguous_.end()), ambiguous_.end());
+    out_->ambiguous = ByteTrie(ambiguous_);
+  }
+
+  void finish_leaves() {
+    static std::atomic<std::uint64_t> next_id{1};
     std::sort(leaves_.begin(), leaves_.end(), [](const Leaf& a, const Leaf& b) {
-      return a.label != b.label ? a.label < b.label : a.rest != b.rest ? a.rest < b.rest : a.id < b.id;
+      if (a.label != b.label) return a.label < b.label;
+      const int order = a.rest().compare(b.rest());
+      return order != 0 ? order < 0 : a.id < b.id;
     });
     std::vector<std::pair<std::string_view, std::uint32_t>> sorted;
     for (std::size_t i = 0; i < leaves_.size();) {
+      Entry::Leaves made;
+      made.label = leaves_[i].label;
+      made.id = next_id.fetch_add(1, std::memory_order_relaxed);
+      const std::size_t from = i;
       sorted.clear();
-      const std::uint32_t label = leaves_[i].label;
-      for (; i < leaves_.size() && leaves_[i].label == label; ++i) sorted.emplace_back(leaves_[i].rest, leaves_[i].id);
-      out_->leaves.push_back({label, ByteTrie(sorted)});
+      for (; i < leaves_.size() && leaves_[i].label == made.label; ++i) {
+        const Leaf& l = leaves_[i];
+        sorted.emplace_back(l.rest(), l.id);
+        if (l.whole.substr(0, l.depth).find('\\') != std::string_view::npos) made.escaped.emplace_back(l.id, l.depth);
+      }
+      made.rests = ByteTrie(sorted);
+      if (!whole_) {
+        sorted.clear();
+        for (std::size_t k = from; k < i; ++k) sorted.emplace_back(leaves_[k].whole, leaves_[k].id);
+        std::sort(sorted.begin(), sorted.end());
+        made.whole = ByteTrie(sorted);
+      }
+      out_->leaves.push_back(std::move(made));
     }
-    sorted.clear();
-    for (std::uint32_t id : ambiguous_) sorted.emplace_back(vocab_.bytes(id), id);
-    std::sort(sorted.begin(), sorted.end());
-    sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-    out_->ambiguous = ByteTrie(sorted);
   }
 
   const Vocabulary& vocab_;
+  const ByteTrie& trie_;
+  const bool whole_;  // the trie is the vocabulary's
   Slices& slices_;
   Terminal& terminal_;
   const Terminal::State start_;
   const CounterClass counter_;
   const bool counted_;
+  const bool ranged_;  // accepted tokens are told apart by the labels that are left
   SliceKey loop_;
   Terminal::State loop_state_ = Terminal::kDead;
   std::shared_ptr<Entry> out_;
   std::vector<Step> path_;
   std::vector<Group> groups_;
+  std::unordered_map<std::uint64_t, std::uint32_t> by_range_;
+  std::vector<Siblings> pending_;
   std::vector<Leaf> leaves_;
-  std::vector<std::uint32_t> ambiguous_;
+  std::vector<std::pair<std::string_view, std::uint32_t>> ambiguous_;
 };
 
 }  // namespace
@@ -275,13 +360,13 @@ class EntryBuilder {
 std::size_t Entry::memory() const {
   std::size_t total = sizeof *this + ambiguous.memory();
   for (const auto& a : accepted) total += sizeof a + (a.bits.capacity() + a.ids.capacity()) * 4;
-  for (const auto& l : leaves) total += sizeof l + l.rests.memory();
+  for (const auto& l : leaves) total += sizeof l + l.rests.memory() + l.whole.memory() + l.escaped.capacity() * 8;
   return total;
 }
 
-std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, Slices& slices, Terminal& terminal,
-                                         Terminal::State state, CounterClass counter) {
-  return EntryBuilder(vocab, slices, terminal, state, counter).build();
+std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, const ByteTrie* rests, Slices& slices,
+                                         Terminal& terminal, Terminal::State state, CounterClass counter) {
+  return EntryBuilder(vocab, rests, slices, terminal, state, counter).build();
 }
 
 }  // namespace ag

@@ -1,16 +1,20 @@
 // Adaptive token masks (XGrammar-2): what is known of every token at one state of one terminal, whatever follows it.
 //
 // accepted   consumed wholly inside the terminal; by reachable labels where the terminal has labels
-// leaves     the terminal ends inside the token and the next byte leaves it; by the rest of the token, decided at run
-// time ambiguous  refused by the terminal, but it could have ended earlier than at the last possible byte; decided at
-// run time,
-//            and only where what follows begins with a byte on which the terminal could have gone on
-// all other tokens are refused.
+// leaves     the terminal ends inside the token and the next byte leaves it; by the rest of the token
+// ambiguous  refused by the terminal, but it could have ended earlier than at the last possible byte; decided at run
+//            time, and only where what follows begins with a byte on which the terminal could have gone on
+// All other tokens are refused.
+//
+// What follows a terminal is a terminal again, and the rests of the tokens that end the first are a small vocabulary
+// for it: so an entry may also be over the rests of another entry's leaves. A mask is put together from such entries,
+// one for each terminal that a token crosses, and none of them depends on the rules around it.
 #pragma once
 
 #include <bitset>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "mask/slices.h"
@@ -35,7 +39,10 @@ struct Entry {
   };
   struct Leaves {
     std::uint32_t label;
-    ByteTrie rests;  // what is left of each token -> id
+    ByteTrie rests;                                                // what is left of each token -> id
+    std::uint64_t id;                                              // of the rests as a vocabulary
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> escaped;  // tokens with a backslash before the end, and it
+    ByteTrie whole;  // over the rests of other leaves: all of each token that the terminal was given
   };
   std::vector<Accepted> accepted;
   std::vector<Leaves> leaves;
@@ -45,7 +52,8 @@ struct Entry {
   std::size_t memory() const;
 };
 
-std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, Slices& slices, Terminal& terminal,
-                                         Terminal::State state, CounterClass counter);
+// `rests`: the tokens' rests that count, with their ids; null: all of the vocabulary.
+std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, const ByteTrie* rests, Slices& slices,
+                                         Terminal& terminal, Terminal::State state, CounterClass counter);
 
 }  // namespace ag

@@ -6,7 +6,13 @@
 namespace ag {
 
 namespace {
-void set(std::uint32_t* row, std::uint32_t id) { row[id / 32] |= 1u << (id % 32); }
+// Whether some terminal goes on with the byte: dearer questions come after it.
+bool takes(const Config& config, std::uint8_t byte) {
+  for (const Item& item : config.items) {
+    if (item.terminal->next(item.state, byte) != Terminal::kDead) return true;
+  }
+  return false;
+}
 }  // namespace
 
 // Calls found(node) for each node with values strictly below `node` that the configuration can take; false ends the
@@ -23,7 +29,7 @@ void MaskWorkspace::visit(const ByteTrie& trie, std::uint32_t node, const Config
     const std::uint32_t level = trie.depth(n) - base;
     const Config& before = level == 1 ? config : stack_[level - 1];
     parser.arena().release(level == 1 ? entry : marks_[level - 1]);
-    if (!parser.step(before, trie.byte(n), stack_[level])) {
+    if (!takes(before, trie.byte(n)) || !parser.step(before, trie.byte(n), stack_[level])) {
       n = trie.skip(n);
       continue;
     }
@@ -38,7 +44,7 @@ void MaskWorkspace::fill_by_walk(const Vocabulary& vocab, const Config& config, 
   std::fill(row, row + vocab.words(), 0u);
   const ByteTrie& trie = vocab.trie();
   visit(trie, 0, config, [&](std::uint32_t n) {
-    for (auto t = trie.begin(n); t != trie.end(n); ++t) set(row, *t);
+    for (auto t = trie.begin(n); t != trie.end(n); ++t) row[*t / 32] |= 1u << (*t % 32);
     return true;
   });
 }
@@ -50,130 +56,163 @@ bool MaskWorkspace::any(const Vocabulary& vocab, std::uint32_t node, const Confi
 }
 
 void MaskWorkspace::fill(const Vocabulary& vocab, MaskCache& cache, const Config& config, std::uint32_t* row) {
+  vocab_ = &vocab;
+  cache_ = &cache;
+  row_ = row;
   row_empty_ = true;
-  if (config.items.size() == 1) {
-    fill_group(vocab, cache, config.items.data(), 1, row);
-  } else {
-    // Items at the same state of the same terminal share an entry, and their leaves are walked together.
-    sorted_ = config.items;
-    auto key = [](const Item& i) { return std::make_tuple(i.terminal, i.state, i.counter); };
-    std::stable_sort(sorted_.begin(), sorted_.end(), [&](const Item& a, const Item& b) { return key(a) < key(b); });
-    for (std::size_t i = 0; i < sorted_.size();) {
-      std::size_t j = i + 1;
-      // Where there are labels the rule's guards decide, item by item.
-      while (j < sorted_.size() && key(sorted_[j]) == key(sorted_[i]) && !sorted_[i].terminal->labelled()) ++j;
-      fill_group(vocab, cache, &sorted_[i], j - i, row);
-      i = j;
-    }
-  }
+  completions_ = 0;
+  fill_config(nullptr, config, 0);
   if (row_empty_) std::fill(row, row + vocab.words(), 0u);
 }
 
-void MaskWorkspace::fill_group(const Vocabulary& vocab, MaskCache& cache, const Item* items, std::size_t count,
-                               std::uint32_t* row) {
+void MaskWorkspace::fill_config(const Entry::Leaves* rests, const Config& config, std::size_t level) {
+  if (config.items.size() == 1) return fill_group(rests, config.items.data(), 1, level);
+  if (levels_.size() <= level) levels_.push_back(std::make_unique<Level>());
+  // Items at the same state of the same terminal share an entry, and what follows them is one configuration.
+  std::vector<Item>& sorted = levels_[level]->sorted;
+  sorted = config.items;
+  auto key = [](const Item& i) { return std::make_tuple(i.terminal, i.state, i.counter); };
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const Item& a, const Item& b) { return key(a) < key(b); });
+  for (std::size_t i = 0; i < sorted.size();) {
+    std::size_t j = i + 1;
+    // Where there are labels the rule's guards decide, item by item.
+    while (j < sorted.size() && key(sorted[j]) == key(sorted[i]) && !sorted[i].terminal->labelled()) ++j;
+    fill_group(rests, &sorted[i], j - i, level);
+    i = j;
+  }
+}
+
+void MaskWorkspace::fill_group(const Entry::Leaves* rests, const Item* items, std::size_t count, std::size_t level) {
   const Item& first = items[0];
-  const auto entry = cache.get(*first.terminal, first.state, cache.classify(*first.terminal, first.counter));
+  const Rule& rule = *first.node->rule;
+  const auto entry = cache_->get(rests, *first.terminal, first.state, cache_->classify(*first.terminal, first.counter));
   const bool labelled = first.terminal->labelled();
-  const std::size_t words = vocab.words();
+  const std::size_t words = vocab_->words();
   for (const auto& accepted : entry->accepted) {
-    if (labelled && !first.node->rule->admits(first.to, first.payload, accepted.range)) continue;
-    if (!accepted.bits.empty()) {
-      if (row_empty_) {
-        std::memcpy(row, accepted.bits.data(), words * 4);
-        row_empty_ = false;
-      } else {
-        for (std::size_t w = 0; w < words; ++w) row[w] |= accepted.bits[w];
-      }
+    if (accepted.bits.empty()) continue;
+    if (labelled && !rule.admits(first.to, first.payload, accepted.range)) continue;
+    if (row_empty_) {
+      std::memcpy(row_, accepted.bits.data(), words * 4);
+      row_empty_ = false;
+    } else {
+      for (std::size_t w = 0; w < words; ++w) row_[w] |= accepted.bits[w];
     }
   }
   if (row_empty_) {
-    std::memset(row, 0, words * 4);
+    std::memset(row_, 0, words * 4);
     row_empty_ = false;
   }
   for (const auto& accepted : entry->accepted) {
     if (accepted.ids.empty()) continue;
-    if (labelled && !first.node->rule->admits(first.to, first.payload, accepted.range)) continue;
-    for (std::uint32_t id : accepted.ids) set(row, id);
+    if (labelled && !rule.admits(first.to, first.payload, accepted.range)) continue;
+    for (std::uint32_t id : accepted.ids) set(id);
   }
   for (const auto& leaves : entry->leaves) {
-    if (first.node->rule->reads_key(first.to) && first.node->rule->needs_key(first.to, leaves.label)) {
-      for (std::size_t i = 0; i < count; ++i) leaves_by_key(vocab, items[i], leaves, row);
-    } else {
-      leaves_of(vocab, items, count, leaves, row);
-    }
-  }
-  if (entry->inner.any()) {
-    // The terminal might have ended earlier, where what follows could read what the terminal would have read.
-    const Arena::Mark mark = parser.arena().mark();
-    const std::uint32_t label = labelled ? first.terminal->inner_label() : 0;
-    parser.complete(items, count, label, nullptr, 0, after_);
-    bool meets = false;
-    for (const Item& item : after_.items) {
-      if ((item.terminal->live(item.state) & entry->inner).any()) meets = true;
-    }
-    parser.arena().release(mark);
-    if (meets) {
+    if (!rule.reads_key(first.to) || !rule.needs_key(first.to, leaves.label)) {
+      leaves_of(items, count, leaves, level);
+    } else if (rests) {  // a whole key inside a token, after another terminal: few tokens have one
       group_.clear();
       group_.items.assign(items, items + count);
-      const ByteTrie& trie = entry->ambiguous;
-      visit(trie, 0, group_, [&](std::uint32_t n) {
-        for (auto t = trie.begin(n); t != trie.end(n); ++t) set(row, *t);
-        return true;
-      });
+      walk(leaves.whole, group_);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) leaves_by_key(items[i], leaves, level);
     }
   }
+  if (entry->inner.none()) return;
+  // The terminal might have ended earlier, where what follows could read what the terminal would have read.
+  const Arena::Mark mark = parser.arena().mark();
+  const std::uint32_t label = labelled ? first.terminal->inner_label() : 0;
+  parser.complete(items, count, label, nullptr, 0, begun_);
+  bool meets = false;
+  for (const Item& item : begun_.items) {
+    if ((item.terminal->live(item.state) & entry->inner).any()) meets = true;
+  }
+  parser.arena().release(mark);
+  if (!meets) return;
+  group_.clear();
+  group_.items.assign(items, items + count);
+  walk(entry->ambiguous, group_);
 }
 
-void MaskWorkspace::leaves_of(const Vocabulary&, const Item* items, std::size_t count, const Entry::Leaves& leaves,
-                              std::uint32_t* row) {
+// Node by node with the parser.
+void MaskWorkspace::walk(const ByteTrie& trie, const Config& config) {
+  visit(trie, 0, config, [&](std::uint32_t n) {
+    for (auto t = trie.begin(n); t != trie.end(n); ++t) set(*t);
+    return true;
+  });
+}
+
+void MaskWorkspace::take_rests(const Entry::Leaves& leaves, const Config& config, std::size_t level) {
+  if (config.dead()) return;
   const ByteTrie& rests = leaves.rests;
+  for (auto t = rests.begin(0); t != rests.end(0); ++t) set(*t);
+  if (rests.nodes() == 1 || config.items.empty()) return;
+  if (++completions_ > kMostCompletions)
+    walk(rests, config);
+  else
+    fill_config(&leaves, config, level + 1);
+}
+
+void MaskWorkspace::leaves_of(const Item* items, std::size_t count, const Entry::Leaves& leaves, std::size_t level) {
+  while (levels_.size() <= level) levels_.push_back(std::make_unique<Level>());
+  Config& after = levels_[level]->after;
   const Arena::Mark mark = parser.arena().mark();
-  parser.complete(items, count, leaves.label, nullptr, 0, after_);
-  if (!after_.dead()) {
-    for (auto t = rests.begin(0); t != rests.end(0); ++t) set(row, *t);
-    visit(rests, 0, after_, [&](std::uint32_t n) {
-      for (auto t = rests.begin(n); t != rests.end(n); ++t) set(row, *t);
-      return true;
-    });
-  }
+  parser.complete(items, count, leaves.label, nullptr, 0, after);
+  take_rests(leaves, after, level);
   parser.arena().release(mark);
 }
 
-// Keys that no name declares must not repeat: what a token makes of the key decides, token by token. Tokens with the
-// same rest share one walk, made with the first whose key is new.
-void MaskWorkspace::leaves_by_key(const Vocabulary& vocab, const Item& item, const Entry::Leaves& leaves,
-                                  std::uint32_t* row) {
+// Keys that no name declares must not repeat: tokens that would repeat one are left out.
+void MaskWorkspace::leaves_by_key(const Item& item, const Entry::Leaves& leaves, std::size_t level) {
+  while (levels_.size() <= level) levels_.push_back(std::make_unique<Level>());
   const ByteTrie& rests = leaves.rests;
   const Rule& rule = *item.node->rule;
-  const Arena::Mark mark = parser.arena().mark();
-  const bool known = rule.taken_keys(item.payload, item.key, &taken_);
-  auto is_new = [&](std::string_view part) {
-    if (!known || part.find('\\') != std::string_view::npos) return rule.key_is_new(item.payload, item.key, part);
-    const std::size_t open = item.key ? 0 : 1;  // the quotes are no part of the key
-    return !std::binary_search(taken_.begin(), taken_.end(), part.substr(open, part.size() - 1 - open));
-  };
-  const bool all_new = known && taken_.empty();
-  bool walked = false;
-  for (std::uint32_t n = 0; n < rests.nodes(); ++n) {
-    if (walked && !allowed_[n]) continue;
-    for (auto t = rests.begin(n); t != rests.end(n); ++t) {
-      const std::string_view bytes = vocab.bytes(*t);
-      const std::string_view part = bytes.substr(0, bytes.size() - rests.depth(n));
-      if (!all_new && !is_new(part)) continue;
-      if (!walked) {
-        walked = true;
-        allowed_.assign(rests.nodes(), 0);
-        parser.complete(&item, 1, leaves.label, reinterpret_cast<const std::uint8_t*>(part.data()), part.size(),
-                        after_);
-        if (!after_.dead()) {
-          allowed_[0] = 1;
-          visit(rests, 0, after_, [&](std::uint32_t m) { return allowed_[m] = 1, true; });
-        }
+  refused_.clear();
+  if (rule.taken_keys(item.payload, item.key, &taken_)) {
+    for (std::string_view taken : taken_) refuse(item.key ? "" : "\"", taken);
+    for (const auto& [id, size] : leaves.escaped) {
+      if (!rule.key_is_new(item.payload, item.key, vocab_->bytes(id).substr(0, size))) refused_.push_back(id);
+    }
+  } else {  // inside an escape: one by one
+    for (std::uint32_t n = 0; n < rests.nodes(); ++n) {
+      for (auto t = rests.begin(n); t != rests.end(n); ++t) {
+        const std::string_view bytes = vocab_->bytes(*t);
+        if (!rule.key_is_new(item.payload, item.key, bytes.substr(0, bytes.size() - rests.depth(n))))
+          refused_.push_back(*t);
       }
-      if (allowed_[n]) set(row, *t);
     }
   }
+  std::sort(refused_.begin(), refused_.end());
+  // Which new key it is makes no difference to the rests: a second whole key is not decided here.
+  std::string_view part;
+  for (std::uint32_t n = 0; n < rests.nodes() && part.empty(); ++n) {
+    for (auto t = rests.begin(n); t != rests.end(n); ++t) {
+      if (std::binary_search(refused_.begin(), refused_.end(), *t)) continue;
+      const std::string_view bytes = vocab_->bytes(*t);
+      part = bytes.substr(0, bytes.size() - rests.depth(n));
+      break;
+    }
+  }
+  if (part.empty()) return;
+  std::erase_if(refused_, [&](std::uint32_t id) { return has(id); });  // allowed for another reason
+  Config& after = levels_[level]->after;
+  const Arena::Mark mark = parser.arena().mark();
+  parser.complete(&item, 1, leaves.label, reinterpret_cast<const std::uint8_t*>(part.data()), part.size(), after);
+  take_rests(leaves, after, level);
   parser.arena().release(mark);
+  for (std::uint32_t id : refused_) row_[id / 32] &= ~(1u << (id % 32));
+}
+
+// Tokens that begin with the rest of a key and its closing quote.
+void MaskWorkspace::refuse(std::string_view quote, std::string_view rest) {
+  const ByteTrie& all = vocab_->trie();
+  std::uint32_t node = 0;
+  for (std::string_view part : {quote, rest, std::string_view("\"")}) {
+    for (unsigned char c : part) {
+      if (!(node = all.child(node, c))) return;
+    }
+  }
+  refused_.insert(refused_.end(), all.begin(node), all.end(all.skip(node) - 1));
 }
 
 }  // namespace ag

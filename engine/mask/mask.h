@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -27,17 +28,37 @@ class MaskWorkspace {
  private:
   template <class Found>
   void visit(const ByteTrie& trie, std::uint32_t node, const Config& config, Found found);
-  void fill_group(const Vocabulary& vocab, MaskCache& cache, const Item* items, std::size_t count, std::uint32_t* row);
-  void leaves_of(const Vocabulary& vocab, const Item* items, std::size_t count, const Entry::Leaves& leaves,
-                 std::uint32_t* row);
-  void leaves_by_key(const Vocabulary& vocab, const Item& item, const Entry::Leaves& leaves, std::uint32_t* row);
+  // Tokens that the configuration can take: all, or of the given rests.
+  void fill_config(const Entry::Leaves* rests, const Config& config, std::size_t level);
+  // The same for items at one state of one terminal.
+  void fill_group(const Entry::Leaves* rests, const Item* items, std::size_t count, std::size_t level);
+  // Tokens that end the terminal, by what the rules make of their rests.
+  void leaves_of(const Item* items, std::size_t count, const Entry::Leaves& leaves, std::size_t level);
+  void leaves_by_key(const Item& item, const Entry::Leaves& leaves, std::size_t level);
+  void refuse(std::string_view quote, std::string_view rest);
+  void take_rests(const Entry::Leaves& leaves, const Config& config, std::size_t level);
+  void walk(const ByteTrie& trie, const Config& config);
+  void set(std::uint32_t id) { row_[id / 32] |= 1u << (id % 32); }
+  bool has(std::uint32_t id) const { return row_[id / 32] >> (id % 32) & 1; }
+
+  // Where a grammar is so ambiguous that entries are put together more often than this for one mask, the rest is
+  // walked by the parser, which merges what is equal.
+  static constexpr std::uint32_t kMostCompletions = 512;
+  struct Level {
+    Config after;
+    std::vector<Item> sorted;
+  };
 
   std::vector<Config> stack_;
   std::vector<Arena::Mark> marks_;
-  std::vector<Item> sorted_;
+  std::vector<std::unique_ptr<Level>> levels_;
   std::vector<std::string_view> taken_;
-  std::vector<char> allowed_;
-  Config after_, group_;
+  std::vector<std::uint32_t> refused_;
+  Config group_, begun_;
+  const Vocabulary* vocab_ = nullptr;
+  MaskCache* cache_ = nullptr;
+  std::uint32_t* row_ = nullptr;
+  std::uint32_t completions_ = 0;
   bool row_empty_ = false;  // the row has not been written yet
 };
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "regular/coded.h"
+#include "regular/name_set.h"
 #include "regular/names.h"
 #include "regular/number.h"
 #include "regular/numbers.h"
@@ -151,9 +152,7 @@ TerminalPtr TerminalPool::json_strings(const std::vector<std::string>& values) {
   if (sorted.empty()) return nullptr;
   return impl_->intern(Key('E').add(sorted), [&] {
     for (const std::string& value : sorted) require_utf8(value, "a string value");
-    auto automaton =
-        std::make_unique<NameAutomaton>(std::move(sorted), std::vector<std::string>{}, std::vector<CpAutomatonPtr>{});
-    return std::make_shared<CodedTerminal>(std::move(automaton), CodedTerminal::Options{});
+    return std::make_shared<NameSet>(std::move(sorted), NameSet::Options{.quoted = true, .labelled = false});
   });
 }
 
@@ -192,6 +191,10 @@ TerminalPtr TerminalPool::json_key(const KeyLanguage& given) {
         throw ValueError("the names of a key terminal must be distinct and sorted by bytes");
     }
     for (const std::string& name : forbidden) require_utf8(name, "a forbidden name");
+    if (classes.empty()) {
+      if (given.names.empty()) return nullptr;
+      return std::make_shared<NameSet>(given.names, NameSet::Options{.quoted = true});
+    }
     std::vector<CpAutomatonPtr> others = plan_keys(given.names, forbidden, classes, given.barred);
     auto automaton = std::make_unique<NameAutomaton>(given.names, forbidden, std::move(others));
     if (automaton->start() == CpAutomaton::kDead) return nullptr;
@@ -203,7 +206,13 @@ TerminalPtr TerminalPool::json_key(const KeyLanguage& given) {
 
 TerminalPtr TerminalPool::fanout(std::vector<std::string> texts) {
   if (texts.empty()) return nullptr;
-  return std::make_shared<Fanout>(std::move(texts));
+  return std::make_shared<NameSet>(std::move(texts), NameSet::Options{.transient = true});
+}
+
+TerminalPtr TerminalPool::spellings(std::vector<std::string> texts) {
+  if (texts.empty()) return nullptr;
+  return impl_->intern(Key('F').add(texts),
+                       [&] { return std::make_shared<NameSet>(std::move(texts), NameSet::Options{}); });
 }
 
 TerminalPtr TerminalPool::text(const TextLanguage& language) {

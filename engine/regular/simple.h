@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "regular/table.h"
+#include "regular/terminal.h"
 #include "regular/terminals.h"
 
 namespace ag::regular {
@@ -27,6 +27,12 @@ class Literal final : public Terminal {
   }
   std::string shortest(State state, std::uint64_t) override { return text_.substr(state - 1); }
   std::bitset<256> live(State state) override;
+  std::uint32_t few_live(State state, std::uint8_t* out) override {
+    if (exhausted(state)) return 0;
+    *out = static_cast<std::uint8_t>(text_[state - 1]);
+    return 1;
+  }
+  bool loops() const override { return false; }
   std::size_t bytes() const override { return sizeof(*this) + text_.capacity(); }
 
  private:
@@ -45,9 +51,11 @@ class Punctuation final : public Terminal {
   std::uint32_t next(State state, std::uint8_t byte) override;
   bool accepting(State state) override;
   std::bitset<256> live(State state) override;
-  bool exhausted(State state) override { return live(state).none(); }
+  std::uint32_t few_live(State state, std::uint8_t* out) override;
+  bool exhausted(State state) override;
   std::uint32_t min_rest(State state, std::uint64_t) override;
   std::string shortest(State state, std::uint64_t) override;
+  bool loops() const override { return false; }
   std::size_t bytes() const override { return sizeof(*this); }
 
  private:
@@ -58,29 +66,6 @@ class Punctuation final : public Terminal {
   std::uint8_t text_;
   bool before_, after_;
   Whitespace whitespace_;
-};
-
-// A sorted set of byte strings, labelled by index. State = range of texts that begin with what was read, and depth.
-class Fanout final : public TableTerminal {
- public:
-  explicit Fanout(std::vector<std::string> texts);
-
-  bool labelled() const override { return true; }
-  std::uint32_t others_begin() const override { return static_cast<std::uint32_t>(texts_.size()); }
-  bool shortest_label(State state, std::uint32_t label, std::string* out) override;
-
- private:
-  struct Place {
-    std::uint32_t lo, hi, depth;
-  };
-  Range compute_range(State state) override { return {places_[state].lo, places_[state].hi, false}; }
-  void fill(State state, Row& row) override;
-  std::uint32_t compute_rest(State state) override;
-  State add(Place place);
-  Place place(State state);
-
-  std::vector<std::string> texts_;
-  std::vector<Place> places_;  // by state; under the mutex
 };
 
 }  // namespace ag::regular

@@ -1,5 +1,7 @@
 #include "regular/table.h"
 
+#include <algorithm>
+
 namespace ag::regular {
 
 namespace {
@@ -131,6 +133,15 @@ std::bitset<256> TableTerminal::live(State state) {
   std::bitset<256> out;
   for (std::uint32_t i = 0; i < sparse->size; ++i) out[sparse->byte[i]] = true;
   return out;
+}
+
+std::uint32_t TableTerminal::few_live(State state, std::uint8_t* out) {
+  std::uintptr_t row = slot(state).row.load(std::memory_order_acquire);
+  if (row == 0) row = miss(state);
+  if (!(row & 1u)) return kMany;
+  const auto* sparse = reinterpret_cast<const Sparse*>(row & ~std::uintptr_t{1});
+  std::copy_n(sparse->byte.begin(), sparse->size, out);
+  return sparse->size;
 }
 
 Terminal::Range TableTerminal::range(State state) {

@@ -40,6 +40,7 @@ class TableTerminal : public Terminal {
   std::string shortest(State state, std::uint64_t counter) override { return walk_shortest(*this, state, counter); }
   Range range(State state) final;
   std::bitset<256> live(State state) final;
+  std::uint32_t few_live(State state, std::uint8_t* out) final;
   std::size_t bytes() const override { return bytes_.load(std::memory_order_relaxed); }
 
   std::uint32_t step(State state, std::uint8_t byte) {

@@ -82,6 +82,21 @@ class Terminal {
     for (int b = 0; b < 256; ++b) out[b] = next(state, static_cast<std::uint8_t>(b)) != kDead;
     return out;
   }
+  // The bytes that may follow, in any order, where they are at most kFew; kMany where they are more.
+  static constexpr std::uint32_t kFew = 24, kMany = ~0u;
+  virtual std::uint32_t few_live(State state, std::uint8_t* out) {
+    const std::bitset<256> bytes = live(state);
+    const std::size_t n = bytes.count();
+    if (n > kFew) return kMany;
+    std::uint32_t at = 0;
+    for (std::size_t b = bytes._Find_first(); b < 256; b = bytes._Find_next(b))
+      out[at++] = static_cast<std::uint8_t>(b);
+    return at;
+  }
+  // Whether some state may take most characters and stay as it is.
+  virtual bool loops() const { return true; }
+  // Of one request only: its masks are made anew each time and kept nowhere.
+  virtual bool transient() const { return false; }
   // The terminal whose states and rows this one uses: what a cache of masks should be keyed by. Counted terminals with
   // different bounds share one.
   virtual Terminal* table() { return this; }

@@ -88,6 +88,7 @@ class TerminalPool {
   // Exactly these byte strings, labelled by index (labels in the given order, which the caller sorts bytewise).
   // Not interned: it is per request (tool-name fan-out).
   TerminalPtr fanout(std::vector<std::string> texts);
+  TerminalPtr spellings(std::vector<std::string> texts);  // the same, interned
   TerminalPtr text(const TextLanguage&);
 
   struct Stats {

@@ -1,6 +1,7 @@
 #include "vocab/trie.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace ag {
 
@@ -44,11 +45,31 @@ ByteTrie::ByteTrie(const std::vector<std::pair<std::string_view, std::uint32_t>>
 }
 
 std::uint32_t ByteTrie::child(std::uint32_t node, std::uint8_t byte) const {
+  if (!children_.empty()) {
+    const std::uint32_t from = children_[node], until = children_[node + 1];
+    if (from == until) return 0;
+    const void* found = std::memchr(child_byte_.data() + from, byte, until - from);
+    return found ? child_[static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - child_byte_.data())] : 0;
+  }
   for (std::uint32_t n = node + 1; n < skip_[node]; n = skip_[n]) {
     if (byte_[n] == byte) return n;
     if (byte_[n] > byte) break;
   }
   return 0;
+}
+
+void ByteTrie::index_children() {
+  children_.reserve(nodes() + 1);
+  child_.reserve(nodes());
+  child_byte_.reserve(nodes());
+  for (std::uint32_t n = 0; n < nodes(); ++n) {
+    children_.push_back(static_cast<std::uint32_t>(child_.size()));
+    for (std::uint32_t c = n + 1; c < skip_[n]; c = skip_[c]) {
+      child_.push_back(c);
+      child_byte_.push_back(byte_[c]);
+    }
+  }
+  children_.push_back(static_cast<std::uint32_t>(child_.size()));
 }
 
 }  // namespace ag

@@ -25,9 +25,11 @@ class ByteTrie {
   bool has_values(std::uint32_t node) const { return first_[node] != first_[node + 1]; }
   const std::vector<std::uint32_t>& values() const { return values_; }
   std::uint32_t child(std::uint32_t node, std::uint8_t byte) const;  // 0: none
+  // Lists each node's children, so that child() need not pass over them.
+  void index_children();
   std::size_t memory() const {
-    return sizeof *this + byte_.capacity() + depth_.capacity() * 2 +
-           (skip_.capacity() + first_.capacity() + values_.capacity()) * 4;
+    return sizeof *this + byte_.capacity() + depth_.capacity() * 2 + child_byte_.capacity() +
+           (skip_.capacity() + first_.capacity() + values_.capacity() + children_.capacity() + child_.capacity()) * 4;
   }
 
   // The part of this trie that keep(node) admits: a node is left out with its whole subtree where it says no. All
@@ -40,6 +42,8 @@ class ByteTrie {
   std::vector<std::uint8_t> byte_;
   std::vector<std::uint16_t> depth_;
   std::vector<std::uint32_t> skip_, first_, values_;
+  std::vector<std::uint32_t> children_, child_;  // node -> where its children are listed; and they, in order
+  std::vector<std::uint8_t> child_byte_;
   std::uint32_t max_depth_ = 0;
 };
 

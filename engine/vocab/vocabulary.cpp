@@ -81,6 +81,7 @@ void Vocabulary::build_trie() {
   sorted.reserve(order.size());
   for (std::uint32_t i : order) sorted.emplace_back(bytes(i), i);
   trie_ = ByteTrie(sorted);
+  trie_.index_children();
 }
 
 void Vocabulary::classify() {

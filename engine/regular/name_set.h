@@ -1,0 +1,76 @@
+// A sorted set of texts as a terminal without tables: the names of tools behind a trigger (bytes as they are), an
+// object's keys and an enum's values (JSON strings, in every escaped spelling).
+//
+// A place is a prefix: the first text that begins with it, and its length. Its number is computed from these two, and a
+// step is a search among the sorted texts, so that a set costs nothing but its texts, however many requests bring one.
+// Inside an escape a place also says how much of it was read; the first text whose next character fits stands for all.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "regular/terminal.h"
+
+namespace ag::regular {
+
+class NameSet final : public Terminal {
+ public:
+  struct Options {
+    bool quoted = false;     // JSON strings; the texts are UTF-8 then
+    bool labelled = true;    // by index
+    bool transient = false;  // of one request: nothing about it is worth keeping
+  };
+  // Throws ValueError: texts that are not sorted bytewise and distinct, or longer than 16 MiB together.
+  NameSet(std::vector<std::string> texts, Options options);
+
+  std::uint32_t next(State state, std::uint8_t byte) override;
+  bool accepting(State state) override;
+  bool exhausted(State state) override;
+  std::uint32_t min_rest(State state, std::uint64_t) override;
+  std::string shortest(State state, std::uint64_t) override;
+  bool labelled() const override { return options_.labelled; }
+  std::uint32_t others_begin() const override { return static_cast<std::uint32_t>(texts_.size()); }
+  std::uint32_t label(State state) override { return options_.labelled ? place(state).first : 0; }
+  Range range(State state) override;
+  bool shortest_label(State state, std::uint32_t label, std::string* out) override;
+  bool has_label(std::uint32_t label) override { return label < texts_.size(); }
+  std::bitset<256> live(State state) override;
+  std::uint32_t few_live(State state, std::uint8_t* out) override;
+  bool transient() const override { return options_.transient; }
+  bool loops() const override { return false; }
+  std::size_t bytes() const override { return bytes_; }
+
+ private:
+  // Steps inside an escape: kBackslash, then kHex + digits read; of a surrogate pair: kHex + 4 (before the second
+  // backslash), kSecond (before its u), kSecond + 1 + digits read.
+  enum Escape : std::uint32_t { kNone, kBackslash, kHex, kSecond = kHex + 5, kEscapes = 16 };
+  struct Place {
+    std::uint32_t first, depth;
+    std::uint32_t escape = kNone;
+  };
+
+  State at(std::uint32_t first, std::uint32_t depth) const { return kStart + 1 + base_[first] + depth; }
+  State at(std::uint32_t first, std::uint32_t depth, std::uint32_t escape) const {
+    return kStart + 1 + base_.back() + (base_[first] + depth) * kEscapes + escape;
+  }
+  Place place(State state) const;
+  bool closed(const Place& p) const { return options_.quoted && p.depth > texts_[p.first].size(); }
+  std::uint32_t end(std::uint32_t first, std::uint32_t depth) const;  // of the texts that begin so
+  // The first of [lo, hi) with this byte at `depth`, where all agree before it; hi when there is none.
+  std::uint32_t with_byte(std::uint32_t lo, std::uint32_t hi, std::uint32_t depth, std::uint8_t byte) const;
+  std::uint32_t next_in_escape(const Place& p, std::uint8_t byte) const;
+  // Whether the escape of text j's character at `depth` begins with the same digits as that of text i.
+  bool same_digits(std::uint32_t i, std::uint32_t j, std::uint32_t depth, std::uint32_t digits) const;
+  std::string rest(const Place& p, std::uint32_t label) const;
+  std::uint64_t rest_size(const Place& p, std::uint32_t label) const;
+  template <class F>
+  void each_child(const Place& p, F f) const;  // f(byte) for the plain bytes that may follow
+
+  std::vector<std::string> texts_;
+  Options options_;
+  std::vector<std::uint32_t> base_;   // text -> its places, text.size() + 2 of them
+  std::vector<std::uint32_t> owner_;  // place -> text
+  std::size_t bytes_;
+};
+
+}  // namespace ag::regular
