@@ -21,14 +21,8 @@ CounterClass MaskCache::classify(const Terminal& terminal, std::uint64_t counter
           static_cast<std::uint32_t>(std::min(min > counter ? min - counter : 0, longest + 1))};
 }
 
-std::shared_ptr<const Entry> MaskCache::get(const Entry::Leaves* rests, Terminal& terminal, Terminal::State state,
+std::shared_ptr<const Entry> MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::State state,
                                             CounterClass counter) {
-  const ByteTrie* trie = rests ? &rests->rests : nullptr;
-  if (terminal.transient()) {
-    auto made = build_entry(*vocab_, trie, slices_, terminal, state, counter);
-    nodes_.fetch_add(made->nodes, std::memory_order_relaxed);
-    return made;
-  }
   Terminal& table = *terminal.table();
   const Key key{table.id(), rests ? rests->id : 0, state,
                 counter.room << 16 | counter.need | (terminal.counted() ? 1u << 31 : 0u)};
@@ -37,6 +31,13 @@ std::shared_ptr<const Entry> MaskCache::get(const Entry::Leaves* rests, Terminal
   Near& near = near_[h % kNear];
   if (near.cache == tag && near.key == key) {
     hits_.fetch_add(1, std::memory_order_relaxed);
+    return near.entry;
+  }
+  if (terminal.transient()) {
+    near.entry = build_entry(*vocab_, rests, slices_, terminal, state, counter);
+    near.cache = tag;
+    near.key = key;
+    nodes_.fetch_add(near.entry->nodes, std::memory_order_relaxed);
     return near.entry;
   }
   Shard& shard = shards_[(h >> 32) % kShards];
@@ -55,7 +56,7 @@ std::shared_ptr<const Entry> MaskCache::get(const Entry::Leaves* rests, Terminal
   }
   bool built = false;
   std::call_once(slot->once, [&] {
-    slot->entry = build_entry(*vocab_, trie, slices_, terminal, state, counter);
+    slot->entry = build_entry(*vocab_, rests, slices_, terminal, state, counter);
     built = true;
   });
   (built ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);

@@ -22,8 +22,7 @@ class MaskCache {
   MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes);
 
   // The entry of a terminal's state over the vocabulary, or over the rests of another entry's leaves.
-  std::shared_ptr<const Entry> get(const Entry::Leaves* rests, Terminal& terminal, Terminal::State state,
-                                   CounterClass counter);
+  std::shared_ptr<const Entry> get(const Rests* rests, Terminal& terminal, Terminal::State state, CounterClass counter);
   CounterClass classify(const Terminal& terminal, std::uint64_t counter) const;
 
   struct Stats {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <span>
 #include <unordered_map>
+
+#include "regular/name_set.h"
 
 namespace ag {
 
@@ -10,11 +13,10 @@ namespace {
 
 class EntryBuilder {
  public:
-  EntryBuilder(const Vocabulary& vocab, const ByteTrie* rests, Slices& slices, Terminal& terminal,
-               Terminal::State state, CounterClass counter)
+  EntryBuilder(const Vocabulary& vocab, const Rests* rests, Slices& slices, Terminal& terminal, Terminal::State state,
+               CounterClass counter)
       : vocab_(vocab),
-        trie_(rests ? *rests : vocab.trie()),
-        whole_(!rests),
+        rests_(rests),
         slices_(slices),
         terminal_(terminal),
         start_(state),
@@ -24,18 +26,26 @@ class EntryBuilder {
 
   std::shared_ptr<const Entry> build() {
     out_ = std::make_shared<Entry>();
-    path_.resize(trie_.max_depth() + 2);
-    path_[0] = {start_, 0, 0, 0, terminal_.accepting(start_), false};
-    SliceKey loop;
-    SliceKey first;  // ASCII bytes (and other characters) that lead to the loop state
-    Terminal::State to = whole_ && terminal_.loops() ? find_loop(&first, &loop) : Terminal::kDead;
-    loop_ = loop;
-    loop_state_ = to;
-    if (to != Terminal::kDead && loop.count() >= kPlanFrom) {
-      by_slices(to, first, loop);
+    const ByteTrie& all = vocab_.trie();
+    path_.resize(all.max_depth() + 2);
+    if (!rests_) {
+      start_at(0);
+      SliceKey loop;
+      SliceKey first;  // ASCII bytes (and other characters) that lead to the loop state
+      Terminal::State to = terminal_.loops() ? find_loop(&first, &loop) : Terminal::kDead;
+      loop_ = loop;
+      loop_state_ = to;
+      if (to != Terminal::kDead && loop.count() >= kPlanFrom) {
+        by_slices(to, first, loop);
+      } else {
+        walk_below(all, 0);
+      }
     } else {
-      descend(trie_, 0);
-      run(trie_);
+      if (rests_->trie.nodes() > 1) {
+        start_at(0);
+        walk_below(rests_->trie, 0);
+      }
+      if (!rests_->pieces.empty()) walk_pieces();
     }
     finish();
     return out_;
@@ -57,11 +67,15 @@ class EntryBuilder {
     Terminal::Range range;
     std::vector<std::uint32_t> bits, ids;
   };
-  struct Leaf {
+  struct Leaf {  // tokens of nodes [from, until) for which the terminal ended after `depth` bytes
     std::uint32_t label;
-    std::string_view whole;  // of what the terminal was given
-    std::uint32_t depth;     // at which it ended
-    std::uint32_t id;
+    std::uint32_t from, until, depth, base;
+    const ByteTrie* trie;
+    bool last;  // no byte could have followed
+  };
+  struct Spelled {
+    std::string_view whole;  // what the terminal was given
+    std::uint32_t depth, id;
     std::string_view rest() const { return whole.substr(depth); }
   };
   struct Siblings {  // subtrees [from, until) of equal depth
@@ -162,6 +176,35 @@ class EntryBuilder {
     for (std::size_t w = 0; w < bits.size(); ++w) g.bits[w] |= bits[w];
   }
 
+  void start_at(std::uint32_t depth) {
+    base_ = depth;
+    path_[depth] = {start_, 0, 0, 0, terminal_.accepting(start_), false};
+  }
+
+  void walk_below(const ByteTrie& trie, std::uint32_t node) {
+    if (const auto* names = terminal_.names()) {
+      regular::NameSet::Span span;
+      if (names->open(start_, &span)) return walk_names(trie, *names, node, span);
+    }
+    descend(trie, node);
+    run(trie);
+  }
+
+  void walk_pieces() {
+    const ByteTrie& all = vocab_.trie();
+    std::uint8_t bytes[Terminal::kFew];
+    const std::uint32_t few = terminal_.few_live(start_, bytes);
+    std::bitset<256> live;
+    if (few == Terminal::kMany) live.set();
+    for (std::uint32_t i = 0; few != Terminal::kMany && i < few; ++i) live[bytes[i]] = true;
+    for (const Rests::Piece& piece : rests_->pieces) {
+      start_at(piece.depth);
+      for (std::uint32_t n = piece.from; n < piece.until; n = all.skip(n)) {
+        if (live[all.byte(n)]) walk(all, n, all.skip(n));
+      }
+    }
+  }
+
   // Queues the children of a node whose path is walked: those that can matter.
   void descend(const ByteTrie& trie, std::uint32_t node) {
     const Step& at = path_[trie.depth(node)];
@@ -220,18 +263,22 @@ class EntryBuilder {
     path_[depth] = at;
     if (trie.has_values(n)) {
       if (!at.accepting || !terminal_.exhausted(at.state)) {
-        Group& g = group(ranged_ ? terminal_.range(at.state) : Terminal::Range{});
-        g.ids.insert(g.ids.end(), trie.begin(n), trie.end(n));
+        accept(trie, n, at.state);
       } else {
-        for (const std::uint32_t* t = trie.begin(n); t != trie.end(n); ++t) leaf(at.state, depth, depth, *t);
+        leaf(trie, n, n + 1, at.state, depth);
         inner_exits(trie, n, n + 1, depth - 1);
       }
     }
-    if (whole_ && at.state == loop_state_ && &trie == &vocab_.trie() && loop_.covers(vocab_.below(n))) {
+    if (!rests_ && at.state == loop_state_ && &trie == &vocab_.trie() && loop_.covers(vocab_.below(n))) {
       loops_below(trie, n, at);
       return false;
     }
     return true;
+  }
+
+  void accept(const ByteTrie& trie, std::uint32_t node, Terminal::State state) {
+    Group& g = group(ranged_ ? terminal_.range(state) : Terminal::Range{});
+    g.ids.insert(g.ids.end(), trie.begin(node), trie.end(node));
   }
 
   // Everything below this node only loops: all of it is accepted, as far as the counter goes.
@@ -242,38 +289,71 @@ class EntryBuilder {
     }
   }
 
+  // Names and tokens are both sorted: they are walked together, name by name and not byte by byte.
+  void walk_names(const ByteTrie& trie, const regular::NameSet& names, std::uint32_t root,
+                  const regular::NameSet::Span& from) {
+    spans_.push_back({root, from});
+    while (!spans_.empty()) {
+      const auto [node, span] = spans_.back();
+      spans_.pop_back();
+      ++out_->nodes;
+      const std::uint32_t depth = trie.depth(node);
+      const bool whole = names.whole(span);
+      if (node != root && trie.has_values(node) && (names.quoted() || !whole || span.end - span.first > 1))
+        accept(trie, node, names.state(span));
+      if (!names.quoted() && whole && node != root) {
+        if (span.end - span.first == 1) {  // nothing goes on from here
+          leaf(trie, node, trie.skip(node), names.state(span), depth);
+        } else {  // one name begins another: ends and goes on, which is for the general way
+          path_[depth] = {names.state(span), 0, 0, trie.byte(node), true, true};
+          for (std::uint32_t d = base_ + 1; d < depth; ++d) path_[d].accepting = path_[d].exits = false;
+          descend(trie, node);
+          run(trie);
+        }
+        continue;
+      }
+      if (names.quoted()) {
+        for (const std::uint8_t byte : {'"', '\\'}) {
+          if (byte == '"' && !whole) continue;
+          const std::uint32_t c = trie.child(node, byte);
+          if (!c) continue;
+          path_[depth] = {names.state(span), 0, 0, 0, false, false};
+          walk(trie, c, trie.skip(c));
+        }
+      }
+      names.each_group(span, [&](std::uint8_t byte, const regular::NameSet::Span& below) {
+        if (const std::uint32_t c = trie.child(node, byte)) spans_.push_back({c, below});
+      });
+    }
+  }
+
   // The terminal does not go on into this subtree.
   void refused(const ByteTrie& trie, std::uint32_t node, std::uint32_t depth) {
-    if (!path_[depth - 1].exits || depth < 2) return;
-    if (path_[depth - 1].accepting) {
-      for (std::uint32_t n = node; n < trie.skip(node); ++n) {
-        for (const std::uint32_t* t = trie.begin(n); t != trie.end(n); ++t)
-          leaf(path_[depth - 1].state, depth - 1, trie.depth(n), *t);
+    if (depth < base_ + 2 || !path_[depth - 1].exits) return;
+    if (path_[depth - 1].accepting) leaf(trie, node, trie.skip(node), path_[depth - 1].state, depth - 1);
+    if (depth >= base_ + 3) inner_exits(trie, node, trie.skip(node), depth - 2);
+  }
+
+  void leaf(const ByteTrie& trie, std::uint32_t from, std::uint32_t until, Terminal::State state, std::uint32_t depth) {
+    const std::uint32_t label = terminal_.labelled() ? terminal_.label(state) : 0;
+    if (!leaves_.empty()) {  // siblings, one after the other
+      Leaf& last = leaves_.back();
+      if (last.until == from && last.label == label && last.depth == depth && last.base == base_ &&
+          last.trie == &trie && trie.depth(last.from) == trie.depth(from) && last.from + 1 != last.until) {
+        last.until = until;
+        return;
       }
     }
-    if (depth >= 3) inner_exits(trie, node, trie.skip(node), depth - 2);
-  }
-
-  // What of a token is in a trie: all of it, or its rest.
-  std::string_view given(std::uint32_t id, std::uint32_t size) const {
-    const std::string_view bytes = vocab_.bytes(id);
-    return bytes.substr(bytes.size() - size);
-  }
-
-  void leaf(Terminal::State state, std::uint32_t depth, std::uint32_t size, std::uint32_t id) {
-    leaves_.push_back({terminal_.labelled() ? terminal_.label(state) : 0, given(id, size), depth, id});
+    leaves_.push_back({label, from, until, depth, base_, &trie, terminal_.exhausted(state)});
   }
 
   // Tokens of [node, until) that passed an accepting state at depth 1..deepest, from which the terminal went on.
   void inner_exits(const ByteTrie& trie, std::uint32_t node, std::uint32_t until, std::uint32_t deepest) {
-    if (deepest == 0 || !path_[deepest].exits) return;
-    for (std::uint32_t k = 1; k <= deepest; ++k) {
+    if (deepest <= base_ || !path_[deepest].exits) return;
+    for (std::uint32_t k = base_ + 1; k <= deepest; ++k) {
       if (path_[k].accepting) out_->inner[path_[k + 1].byte] = true;
     }
-    for (std::uint32_t n = node; n < until; ++n) {
-      for (const std::uint32_t* t = trie.begin(n); t != trie.end(n); ++t)
-        ambiguous_.emplace_back(given(*t, trie.depth(n)), *t);
-    }
+    ambiguous_.push_back({0, node, until, base_, base_, &trie, false});
   }
 
   Group& group(const Terminal::Range& range) {
@@ -281,9 +361,26 @@ class EntryBuilder {
       if (groups_.empty()) groups_.push_back({range, {}, {}});
       return groups_[0];
     }
-    const std::uint64_t key = std::uint64_t{range.lo} << 32 | std::uint64_t{range.hi} << 1 | range.others;
-    const auto [it, fresh] = by_range_.try_emplace(key, static_cast<std::uint32_t>(groups_.size()));
-    if (fresh) groups_.push_back({range, {}, {}});
+    const auto same = [&](const Group& g) {
+      return g.range.lo == range.lo && g.range.hi == range.hi && g.range.others == range.others;
+    };
+    if (!groups_.empty() && same(groups_.back())) return groups_.back();
+    if (groups_.size() < 16) {
+      for (Group& g : groups_) {
+        if (same(g)) return g;
+      }
+      groups_.push_back({range, {}, {}});
+      return groups_.back();
+    }
+    const auto key = [](const Terminal::Range& r) {
+      return std::uint64_t{r.lo} << 32 | std::uint64_t{r.hi} << 1 | (r.others ? 1u : 0u);
+    };
+    for (; listed_ < groups_.size(); ++listed_) by_range_.emplace(key(groups_[listed_].range), listed_);
+    const auto [it, fresh] = by_range_.try_emplace(key(range), static_cast<std::uint32_t>(groups_.size()));
+    if (fresh) {
+      groups_.push_back({range, {}, {}});
+      ++listed_;
+    }
     return groups_[it->second];
   }
 
@@ -298,46 +395,92 @@ class EntryBuilder {
       g.ids.shrink_to_fit();
       out_->accepted.push_back({g.range, std::move(g.bits), std::move(g.ids)});
     }
-    finish_leaves();
-    if (ambiguous_.empty()) return;
-    std::sort(ambiguous_.begin(), ambiguous_.end());
-    ambiguous_.erase(std::unique(ambiguous_.begin(), ambiguous_.end()), ambiguous_.end());
-    out_->ambiguous = ByteTrie(ambiguous_);
-  }
-
-  void finish_leaves() {
-    static std::atomic<std::uint64_t> next_id{1};
-    std::sort(leaves_.begin(), leaves_.end(), [](const Leaf& a, const Leaf& b) {
-      if (a.label != b.label) return a.label < b.label;
-      const int order = a.rest().compare(b.rest());
-      return order != 0 ? order < 0 : a.id < b.id;
-    });
-    std::vector<std::pair<std::string_view, std::uint32_t>> sorted;
+    std::stable_sort(leaves_.begin(), leaves_.end(), [](const Leaf& a, const Leaf& b) { return a.label < b.label; });
     for (std::size_t i = 0; i < leaves_.size();) {
       Entry::Leaves made;
       made.label = leaves_[i].label;
-      made.id = next_id.fetch_add(1, std::memory_order_relaxed);
-      const std::size_t from = i;
-      sorted.clear();
-      for (; i < leaves_.size() && leaves_[i].label == made.label; ++i) {
-        const Leaf& l = leaves_[i];
-        sorted.emplace_back(l.rest(), l.id);
-        if (l.whole.substr(0, l.depth).find('\\') != std::string_view::npos) made.escaped.emplace_back(l.id, l.depth);
-      }
-      made.rests = ByteTrie(sorted);
-      if (!whole_) {
-        sorted.clear();
-        for (std::size_t k = from; k < i; ++k) sorted.emplace_back(leaves_[k].whole, leaves_[k].id);
-        std::sort(sorted.begin(), sorted.end());
-        made.whole = ByteTrie(sorted);
+      std::size_t end = i;
+      while (end < leaves_.size() && leaves_[end].label == made.label) ++end;
+      const std::span<const Leaf> part(leaves_.data() + i, end - i);
+      if (many(part)) {
+        keep(part, &made.rests);
+      } else {
+        spell(part);
+        merge(&made.rests, [](const Spelled& s) { return s.rest(); });
+        if (rests_) merge(&made.whole, [](const Spelled& s) { return s.whole; });
+        for (const Spelled& s : spelled_) {
+          if (s.whole.substr(0, s.depth).find('\\') != std::string_view::npos) made.escaped.emplace_back(s.id, s.depth);
+        }
       }
       out_->leaves.push_back(std::move(made));
+      i = end;
+    }
+    if (ambiguous_.empty()) return;
+    if (many(ambiguous_)) return keep(ambiguous_, &out_->ambiguous);
+    spell(ambiguous_);
+    merge(&out_->ambiguous, [](const Spelled& s) { return s.whole; });
+  }
+
+  static constexpr std::size_t kMany = 4096;  // tokens that are left where they are
+
+  // Those of labels and of strings are merged, however many: what is asked of keys is asked of a trie.
+  bool many(std::span<const Leaf> part) const {
+    if (terminal_.labelled()) return false;
+    std::size_t tokens = 0;
+    for (const Leaf& l : part) {
+      if (l.last || l.trie != &vocab_.trie()) return false;
+      tokens += static_cast<std::size_t>(l.trie->end(l.until - 1) - l.trie->begin(l.from));
+    }
+    return tokens > kMany;
+  }
+
+  void keep(std::span<const Leaf> part, Rests* out) const {
+    out->id = next_id();
+    std::vector<std::pair<std::string_view, std::uint32_t>> ended;
+    for (const Leaf& l : part) {
+      if (l.trie->depth(l.from) > l.depth) {
+        out->pieces.push_back({l.from, l.until, l.depth});
+        continue;
+      }
+      for (const std::uint32_t* t = l.trie->begin(l.from); t != l.trie->end(l.from); ++t) ended.emplace_back("", *t);
+      if (l.from + 1 < l.until) out->pieces.push_back({l.from + 1, l.until, l.depth});
+    }
+    out->trie = ByteTrie(ended);
+  }
+
+  void spell(std::span<const Leaf> part) {
+    spelled_.clear();
+    for (const Leaf& l : part) {
+      for (std::uint32_t n = l.from; n < l.until; ++n) {
+        const std::uint32_t size = l.trie->depth(n) - l.base;
+        for (const std::uint32_t* t = l.trie->begin(n); t != l.trie->end(n); ++t) {
+          const std::string_view bytes = vocab_.bytes(*t);
+          spelled_.push_back({bytes.substr(bytes.size() - size), l.depth - l.base, *t});
+        }
+      }
     }
   }
 
+  template <class Part>
+  void merge(Rests* out, Part part) {
+    std::sort(spelled_.begin(), spelled_.end(), [&](const Spelled& a, const Spelled& b) {
+      const int order = part(a).compare(part(b));
+      return order != 0 ? order < 0 : a.id < b.id;
+    });
+    std::vector<std::pair<std::string_view, std::uint32_t>> sorted;
+    sorted.reserve(spelled_.size());
+    for (const Spelled& s : spelled_) sorted.emplace_back(part(s), s.id);
+    out->id = next_id();
+    out->trie = ByteTrie(sorted);
+  }
+
+  static std::uint64_t next_id() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
+
   const Vocabulary& vocab_;
-  const ByteTrie& trie_;
-  const bool whole_;  // the trie is the vocabulary's
+  const Rests* const rests_;
   Slices& slices_;
   Terminal& terminal_;
   const Terminal::State start_;
@@ -349,10 +492,14 @@ class EntryBuilder {
   std::shared_ptr<Entry> out_;
   std::vector<Step> path_;
   std::vector<Group> groups_;
-  std::unordered_map<std::uint64_t, std::uint32_t> by_range_;
+  std::unordered_map<std::uint64_t, std::uint32_t> by_range_;  // where there are many
+  std::uint32_t listed_ = 0;
   std::vector<Siblings> pending_;
   std::vector<Leaf> leaves_;
-  std::vector<std::pair<std::string_view, std::uint32_t>> ambiguous_;
+  std::vector<Leaf> ambiguous_;
+  std::vector<Spelled> spelled_;
+  std::vector<std::pair<std::uint32_t, regular::NameSet::Span>> spans_;  // trie nodes, and the names that they begin
+  std::uint32_t base_ = 0;                                               // where in the trie the terminal begins
 };
 
 }  // namespace
@@ -364,7 +511,7 @@ std::size_t Entry::memory() const {
   return total;
 }
 
-std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, const ByteTrie* rests, Slices& slices,
+std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, const Rests* rests, Slices& slices,
                                          Terminal& terminal, Terminal::State state, CounterClass counter) {
   return EntryBuilder(vocab, rests, slices, terminal, state, counter).build();
 }

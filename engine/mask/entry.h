@@ -31,6 +31,18 @@ struct CounterClass {
   bool operator==(const CounterClass&) const = default;
 };
 
+// What is left of tokens, with their ids. A few are merged into a trie of their own; many stay where they are in the
+// vocabulary's trie.
+struct Rests {
+  struct Piece {  // subtrees [from, until) of equal depth, below a path of `depth` bytes that is not part of the rest
+    std::uint32_t from, until, depth;
+  };
+  std::uint64_t id = 0;  // never given twice
+  ByteTrie trie;
+  std::vector<Piece> pieces;
+  std::size_t memory() const { return trie.memory() + pieces.capacity() * sizeof(Piece); }
+};
+
 struct Entry {
   struct Accepted {
     Terminal::Range range;            // labels that are left after the token
@@ -39,21 +51,20 @@ struct Entry {
   };
   struct Leaves {
     std::uint32_t label;
-    ByteTrie rests;                                                // what is left of each token -> id
-    std::uint64_t id;                                              // of the rests as a vocabulary
+    Rests rests;
+    Rests whole;  // over other rests: all of each token that the terminal was given
     std::vector<std::pair<std::uint32_t, std::uint32_t>> escaped;  // tokens with a backslash before the end, and it
-    ByteTrie whole;  // over the rests of other leaves: all of each token that the terminal was given
   };
   std::vector<Accepted> accepted;
   std::vector<Leaves> leaves;
-  ByteTrie ambiguous;       // whole tokens
+  Rests ambiguous;          // whole tokens
   std::bitset<256> inner;   // bytes on which the terminal went on where it could have ended
   std::uint32_t nodes = 0;  // trie nodes visited to build it
   std::size_t memory() const;
 };
 
-// `rests`: the tokens' rests that count, with their ids; null: all of the vocabulary.
-std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, const ByteTrie* rests, Slices& slices,
+// Over the given rests, or over the whole vocabulary where there are none.
+std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, const Rests* rests, Slices& slices,
                                          Terminal& terminal, Terminal::State state, CounterClass counter);
 
 }  // namespace ag

@@ -15,17 +15,16 @@ bool takes(const Config& config, std::uint8_t byte) {
 }
 }  // namespace
 
-// Calls found(node) for each node with values strictly below `node` that the configuration can take; false ends the
-// walk.
+// Calls found(node) for each node with values in the subtrees [from, until), whose roots are one deeper than `base`,
+// that the configuration can take; false ends the walk.
 template <class Found>
-void MaskWorkspace::visit(const ByteTrie& trie, std::uint32_t node, const Config& config, Found found) {
-  const std::uint32_t base = trie.depth(node);
+void MaskWorkspace::visit(const ByteTrie& trie, std::uint32_t from, std::uint32_t until, std::uint32_t base,
+                          const Config& config, Found found) {
   const std::size_t levels = trie.max_depth() - base + 1;
   if (stack_.size() < levels) stack_.resize(levels);
   if (marks_.size() < levels) marks_.resize(levels);
   const Arena::Mark entry = parser.arena().mark();
-  const std::uint32_t end = trie.skip(node);
-  for (std::uint32_t n = node + 1; n < end;) {
+  for (std::uint32_t n = from; n < until;) {
     const std::uint32_t level = trie.depth(n) - base;
     const Config& before = level == 1 ? config : stack_[level - 1];
     parser.arena().release(level == 1 ? entry : marks_[level - 1]);
@@ -43,7 +42,7 @@ void MaskWorkspace::visit(const ByteTrie& trie, std::uint32_t node, const Config
 void MaskWorkspace::fill_by_walk(const Vocabulary& vocab, const Config& config, std::uint32_t* row) {
   std::fill(row, row + vocab.words(), 0u);
   const ByteTrie& trie = vocab.trie();
-  visit(trie, 0, config, [&](std::uint32_t n) {
+  visit(trie, 1, trie.nodes(), 0, config, [&](std::uint32_t n) {
     for (auto t = trie.begin(n); t != trie.end(n); ++t) row[*t / 32] |= 1u << (*t % 32);
     return true;
   });
@@ -51,7 +50,8 @@ void MaskWorkspace::fill_by_walk(const Vocabulary& vocab, const Config& config, 
 
 bool MaskWorkspace::any(const Vocabulary& vocab, std::uint32_t node, const Config& config) {
   bool out = false;
-  visit(vocab.trie(), node, config, [&](std::uint32_t) { return !(out = true); });
+  const ByteTrie& trie = vocab.trie();
+  visit(trie, node + 1, trie.skip(node), trie.depth(node), config, [&](std::uint32_t) { return !(out = true); });
   return out;
 }
 
@@ -65,7 +65,7 @@ void MaskWorkspace::fill(const Vocabulary& vocab, MaskCache& cache, const Config
   if (row_empty_) std::fill(row, row + vocab.words(), 0u);
 }
 
-void MaskWorkspace::fill_config(const Entry::Leaves* rests, const Config& config, std::size_t level) {
+void MaskWorkspace::fill_config(const Rests* rests, const Config& config, std::size_t level) {
   if (config.items.size() == 1) return fill_group(rests, config.items.data(), 1, level);
   if (levels_.size() <= level) levels_.push_back(std::make_unique<Level>());
   // Items at the same state of the same terminal share an entry, and what follows them is one configuration.
@@ -82,7 +82,7 @@ void MaskWorkspace::fill_config(const Entry::Leaves* rests, const Config& config
   }
 }
 
-void MaskWorkspace::fill_group(const Entry::Leaves* rests, const Item* items, std::size_t count, std::size_t level) {
+void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_t count, std::size_t level) {
   const Item& first = items[0];
   const Rule& rule = *first.node->rule;
   const auto entry = cache_->get(rests, *first.terminal, first.state, cache_->classify(*first.terminal, first.counter));
@@ -135,22 +135,26 @@ void MaskWorkspace::fill_group(const Entry::Leaves* rests, const Item* items, st
 }
 
 // Node by node with the parser.
-void MaskWorkspace::walk(const ByteTrie& trie, const Config& config) {
-  visit(trie, 0, config, [&](std::uint32_t n) {
-    for (auto t = trie.begin(n); t != trie.end(n); ++t) set(*t);
-    return true;
-  });
+void MaskWorkspace::walk(const Rests& rests, const Config& config) {
+  const auto take = [&](const ByteTrie& trie) {
+    return [&](std::uint32_t n) {
+      for (auto t = trie.begin(n); t != trie.end(n); ++t) set(*t);
+      return true;
+    };
+  };
+  visit(rests.trie, 1, rests.trie.nodes(), 0, config, take(rests.trie));
+  const ByteTrie& all = vocab_->trie();
+  for (const auto& piece : rests.pieces) visit(all, piece.from, piece.until, piece.depth, config, take(all));
 }
 
-void MaskWorkspace::take_rests(const Entry::Leaves& leaves, const Config& config, std::size_t level) {
+void MaskWorkspace::take_rests(const Rests& rests, const Config& config, std::size_t level) {
   if (config.dead()) return;
-  const ByteTrie& rests = leaves.rests;
-  for (auto t = rests.begin(0); t != rests.end(0); ++t) set(*t);
-  if (rests.nodes() == 1 || config.items.empty()) return;
+  for (auto t = rests.trie.begin(0); t != rests.trie.end(0); ++t) set(*t);
+  if ((rests.trie.nodes() == 1 && rests.pieces.empty()) || config.items.empty()) return;
   if (++completions_ > kMostCompletions)
     walk(rests, config);
   else
-    fill_config(&leaves, config, level + 1);
+    fill_config(&rests, config, level + 1);
 }
 
 void MaskWorkspace::leaves_of(const Item* items, std::size_t count, const Entry::Leaves& leaves, std::size_t level) {
@@ -158,14 +162,14 @@ void MaskWorkspace::leaves_of(const Item* items, std::size_t count, const Entry:
   Config& after = levels_[level]->after;
   const Arena::Mark mark = parser.arena().mark();
   parser.complete(items, count, leaves.label, nullptr, 0, after);
-  take_rests(leaves, after, level);
+  take_rests(leaves.rests, after, level);
   parser.arena().release(mark);
 }
 
 // Keys that no name declares must not repeat: tokens that would repeat one are left out.
 void MaskWorkspace::leaves_by_key(const Item& item, const Entry::Leaves& leaves, std::size_t level) {
   while (levels_.size() <= level) levels_.push_back(std::make_unique<Level>());
-  const ByteTrie& rests = leaves.rests;
+  const ByteTrie& rests = leaves.rests.trie;  // labelled leaves are merged
   const Rule& rule = *item.node->rule;
   refused_.clear();
   if (rule.taken_keys(item.payload, item.key, &taken_)) {
@@ -198,7 +202,7 @@ void MaskWorkspace::leaves_by_key(const Item& item, const Entry::Leaves& leaves,
   Config& after = levels_[level]->after;
   const Arena::Mark mark = parser.arena().mark();
   parser.complete(&item, 1, leaves.label, reinterpret_cast<const std::uint8_t*>(part.data()), part.size(), after);
-  take_rests(leaves, after, level);
+  take_rests(leaves.rests, after, level);
   parser.arena().release(mark);
   for (std::uint32_t id : refused_) row_[id / 32] &= ~(1u << (id % 32));
 }

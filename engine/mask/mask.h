@@ -27,17 +27,18 @@ class MaskWorkspace {
 
  private:
   template <class Found>
-  void visit(const ByteTrie& trie, std::uint32_t node, const Config& config, Found found);
+  void visit(const ByteTrie& trie, std::uint32_t from, std::uint32_t until, std::uint32_t base, const Config& config,
+             Found found);
   // Tokens that the configuration can take: all, or of the given rests.
-  void fill_config(const Entry::Leaves* rests, const Config& config, std::size_t level);
+  void fill_config(const Rests* rests, const Config& config, std::size_t level);
   // The same for items at one state of one terminal.
-  void fill_group(const Entry::Leaves* rests, const Item* items, std::size_t count, std::size_t level);
+  void fill_group(const Rests* rests, const Item* items, std::size_t count, std::size_t level);
   // Tokens that end the terminal, by what the rules make of their rests.
   void leaves_of(const Item* items, std::size_t count, const Entry::Leaves& leaves, std::size_t level);
   void leaves_by_key(const Item& item, const Entry::Leaves& leaves, std::size_t level);
   void refuse(std::string_view quote, std::string_view rest);
-  void take_rests(const Entry::Leaves& leaves, const Config& config, std::size_t level);
-  void walk(const ByteTrie& trie, const Config& config);
+  void take_rests(const Rests& rests, const Config& config, std::size_t level);
+  void walk(const Rests& rests, const Config& config);
   void set(std::uint32_t id) { row_[id / 32] |= 1u << (id % 32); }
   bool has(std::uint32_t id) const { return row_[id / 32] >> (id % 32) & 1; }
 

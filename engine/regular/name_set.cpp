@@ -153,7 +153,7 @@ std::uint32_t NameSet::next_in_escape(const Place& p, std::uint8_t byte) const {
   if (p.escape == kSecond) return byte == 'u' ? at(p.first, p.depth, kSecond + 1) : kDead;
   const int digit = hex_value(byte);
   if (digit < 0) return kDead;
-  const std::uint32_t read = p.escape < kSecond ? p.escape - kHex : 4 + p.escape - kSecond - 1;
+  const std::uint32_t read = digits_read(p.escape);
   for (std::uint32_t j = p.first; j < hi;) {
     const Character c = character(texts_[j], p.depth);
     if (same_digits(p.first, j, p.depth, read) && (read < 4 || c.pair()) &&
@@ -184,7 +184,7 @@ Terminal::Range NameSet::range(State state) {
   if (closed(p)) return {p.first, p.first + 1, false};
   std::uint32_t hi = end(p.first, p.depth);
   if (p.escape > kHex) {
-    const std::uint32_t read = p.escape < kSecond ? p.escape - kHex : p.escape == kSecond ? 4 : 3 + p.escape - kSecond;
+    const std::uint32_t read = digits_read(p.escape);
     while (!same_digits(p.first, hi - 1, p.depth, read)) --hi;
   }
   return {p.first, hi, false};
@@ -275,7 +275,7 @@ bool NameSet::shortest_label(State state, std::uint32_t label, std::string* out)
   const Range r = range(state);
   if (label < r.lo || label >= r.hi) return false;
   if (p.escape > kHex) {
-    const std::uint32_t read = p.escape < kSecond ? p.escape - kHex : p.escape == kSecond ? 4 : 3 + p.escape - kSecond;
+    const std::uint32_t read = digits_read(p.escape);
     if (!same_digits(p.first, label, p.depth, read)) return false;
   }
   if (out) {
@@ -285,36 +285,39 @@ bool NameSet::shortest_label(State state, std::uint32_t label, std::string* out)
   return true;
 }
 
-template <class F>
-void NameSet::each_child(const Place& p, F f) const {
-  const std::uint32_t hi = end(p.first, p.depth);
-  for (std::uint32_t i = p.first + (texts_[p.first].size() == p.depth); i < hi;) {
-    const auto byte = static_cast<std::uint8_t>(texts_[i][p.depth]);
-    if (!options_.quoted || !needs_escape(byte)) f(byte);
-    // The next text with another byte here: near by in most sets, but a set may be large.
-    std::uint32_t width = 1;
-    while (i + width < hi && static_cast<std::uint8_t>(texts_[i + width][p.depth]) == byte) {
-      i += width;
-      width *= 2;
-    }
-    std::uint32_t out = std::min(i + width, hi);
-    while (out - i > 1) {
-      const std::uint32_t middle = i + (out - i) / 2;
-      (static_cast<std::uint8_t>(texts_[middle][p.depth]) == byte ? i : out) = middle;
-    }
-    i = out;
+// Near by in most sets, but a set may be large.
+std::uint32_t NameSet::group_end(std::uint32_t i, std::uint32_t end, std::uint32_t depth) const {
+  const char byte = texts_[i][depth];
+  std::uint32_t width = 1;
+  while (i + width < end && texts_[i + width][depth] == byte) {
+    i += width;
+    width *= 2;
   }
+  std::uint32_t out = std::min(i + width, end);
+  while (out - i > 1) {
+    const std::uint32_t middle = i + (out - i) / 2;
+    (texts_[middle][depth] == byte ? i : out) = middle;
+  }
+  return out;
+}
+
+bool NameSet::open(State state, Span* out) const {
+  if (state == kDead || (state == kStart && options_.quoted)) return false;
+  const Place p = place(state);
+  if (p.escape != kNone || closed(p)) return false;
+  *out = {p.first, end(p.first, p.depth), p.depth};
+  return true;
 }
 
 std::bitset<256> NameSet::live(State state) {
   std::bitset<256> out;
-  const Place p = place(state);
-  if (state == kDead || (state == kStart && options_.quoted) || p.escape != kNone || closed(p)) {
+  Span span;
+  if (!open(state, &span)) {
     for (int b = '"'; b < 'v'; ++b)
       out[static_cast<std::size_t>(b)] = next(state, static_cast<std::uint8_t>(b)) != kDead;
     return out;
   }
-  each_child(p, [&](std::uint8_t byte) { out[byte] = true; });
+  each_group(span, [&](std::uint8_t byte, const Span&) { out[byte] = true; });
   if (options_.quoted) {
     out['"'] = next(state, '"') != kDead;
     out['\\'] = next(state, '\\') != kDead;
@@ -323,26 +326,38 @@ std::bitset<256> NameSet::live(State state) {
 }
 
 std::uint32_t NameSet::few_live(State state, std::uint8_t* out) {
-  std::uint32_t n = 0;
   if (state == kStart && options_.quoted) {
     out[0] = '"';
     return 1;
   }
   const Place p = place(state);
-  if (p.escape != kNone) return Terminal::few_live(state, out);
-  if (closed(p)) return 0;
-  each_child(p, [&](std::uint8_t byte) {
-    if (n < kFew) out[n] = byte;
-    ++n;
-  });
-  if (options_.quoted) {
-    for (const std::uint8_t byte : {'"', '\\'}) {
-      if (next(state, byte) == kDead) continue;
-      if (n < kFew) out[n] = byte;
-      ++n;
+  if (state == kDead || p.escape == kNone) return Terminal::few_live(state, out);
+  std::bitset<128> bytes;
+  const std::uint32_t hi = end(p.first, p.depth);
+  if (p.escape == kBackslash) {
+    bytes['u'] = true;
+    for (std::size_t i = 0; i < sizeof kSimpleFrom; ++i) {
+      if (with_byte(p.first, hi, p.depth, static_cast<std::uint8_t>(kSimpleTo[i])) < hi)
+        bytes[static_cast<std::size_t>(kSimpleFrom[i])] = true;
+    }
+  } else if (p.escape == kHex + 4) {
+    bytes['\\'] = true;
+  } else if (p.escape == kSecond) {
+    bytes['u'] = true;
+  } else {
+    const std::uint32_t read = digits_read(p.escape);
+    for (std::uint32_t j = p.first; j < hi;) {
+      const Character c = character(texts_[j], p.depth);
+      if (same_digits(p.first, j, p.depth, read) && (read < 4 || c.pair())) {
+        const std::uint32_t d = c.digit(read);
+        bytes[d < 10 ? '0' + d : 'a' + d - 10] = bytes[d < 10 ? '0' + d : 'A' + d - 10] = true;
+      }
+      j = end(j, p.depth + c.size);
     }
   }
-  return n <= kFew ? n : kMany;
+  std::uint32_t n = 0;
+  for (std::size_t b = bytes._Find_first(); b < 128; b = bytes._Find_next(b)) out[n++] = static_cast<std::uint8_t>(b);
+  return n;
 }
 
 }  // namespace ag::regular

@@ -36,9 +36,30 @@ class NameSet final : public Terminal {
   bool has_label(std::uint32_t label) override { return label < texts_.size(); }
   std::bitset<256> live(State state) override;
   std::uint32_t few_live(State state, std::uint8_t* out) override;
+  const NameSet* names() const override { return this; }
   bool transient() const override { return options_.transient; }
   bool loops() const override { return false; }
   std::size_t bytes() const override { return bytes_; }
+
+  // The texts [first, end) that begin with the same `depth` bytes.
+  struct Span {
+    std::uint32_t first, end, depth;
+  };
+  bool quoted() const { return options_.quoted; }
+  // The span of a state between two bytes of the texts; false inside an escape and outside the quotes.
+  bool open(State state, Span* out) const;
+  State state(const Span& span) const { return at(span.first, span.depth); }
+  bool whole(const Span& span) const { return texts_[span.first].size() == span.depth; }
+  // f(byte, span) for each byte with which some of the texts go on as they are.
+  template <class F>
+  void each_group(const Span& span, F f) const {
+    for (std::uint32_t i = span.first + whole(span); i < span.end;) {
+      const auto byte = static_cast<std::uint8_t>(texts_[i][span.depth]);
+      const std::uint32_t next = group_end(i, span.end, span.depth);
+      if (!options_.quoted || (byte >= 0x20 && byte != '"' && byte != '\\')) f(byte, Span{i, next, span.depth + 1});
+      i = next;
+    }
+  }
 
  private:
   // Steps inside an escape: kBackslash, then kHex + digits read; of a surrogate pair: kHex + 4 (before the second
@@ -48,6 +69,9 @@ class NameSet final : public Terminal {
     std::uint32_t first, depth;
     std::uint32_t escape = kNone;
   };
+  static std::uint32_t digits_read(std::uint32_t escape) {
+    return escape < kSecond ? escape - kHex : escape == kSecond ? 4 : 3 + escape - kSecond;
+  }
 
   State at(std::uint32_t first, std::uint32_t depth) const { return kStart + 1 + base_[first] + depth; }
   State at(std::uint32_t first, std::uint32_t depth, std::uint32_t escape) const {
@@ -63,8 +87,8 @@ class NameSet final : public Terminal {
   bool same_digits(std::uint32_t i, std::uint32_t j, std::uint32_t depth, std::uint32_t digits) const;
   std::string rest(const Place& p, std::uint32_t label) const;
   std::uint64_t rest_size(const Place& p, std::uint32_t label) const;
-  template <class F>
-  void each_child(const Place& p, F f) const;  // f(byte) for the plain bytes that may follow
+  // Where the byte at `depth` changes; all of [i, end) agree before it.
+  std::uint32_t group_end(std::uint32_t i, std::uint32_t end, std::uint32_t depth) const;
 
   std::vector<std::string> texts_;
   Options options_;

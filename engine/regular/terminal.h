@@ -27,6 +27,10 @@
 
 namespace ag {
 
+namespace regular {
+class NameSet;
+}
+
 class Terminal {
  public:
   using State = std::uint32_t;
@@ -83,7 +87,7 @@ class Terminal {
     return out;
   }
   // The bytes that may follow, in any order, where they are at most kFew; kMany where they are more.
-  static constexpr std::uint32_t kFew = 24, kMany = ~0u;
+  static constexpr std::uint32_t kFew = 64, kMany = ~0u;
   virtual std::uint32_t few_live(State state, std::uint8_t* out) {
     const std::bitset<256> bytes = live(state);
     const std::size_t n = bytes.count();
@@ -93,6 +97,8 @@ class Terminal {
       out[at++] = static_cast<std::uint8_t>(b);
     return at;
   }
+  // This terminal as a set of names, where it is one.
+  virtual const regular::NameSet* names() const { return nullptr; }
   // Whether some state may take most characters and stay as it is.
   virtual bool loops() const { return true; }
   // Of one request only: its masks are made anew each time and kept nowhere.

@@ -1,22 +1,13 @@
 #include "vocab/trie.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace ag {
 
-void ByteTrie::clear() {
-  byte_.assign(1, 0);
-  depth_.assign(1, 0);
-  skip_.assign(1, 1);
-  first_.assign(2, 0);
-}
+void ByteTrie::clear() { nodes_ = {{1, 0, 0, 0, 0}, {}}; }
 
 ByteTrie::ByteTrie(const std::vector<std::pair<std::string_view, std::uint32_t>>& sorted) {
-  byte_.push_back(0);
-  depth_.push_back(0);
-  skip_.push_back(0);
-  first_.push_back(0);
+  nodes_.push_back({});
   values_.reserve(sorted.size());
   std::vector<std::uint32_t> path{0};
   std::string_view previous;
@@ -26,50 +17,50 @@ ByteTrie::ByteTrie(const std::vector<std::pair<std::string_view, std::uint32_t>>
     std::size_t common = 0;
     while (common < previous.size() && common < b.size() && previous[common] == b[common]) ++common;
     while (path.size() > common + 1) {
-      skip_[path.back()] = static_cast<std::uint32_t>(byte_.size());
+      nodes_[path.back()].skip = static_cast<std::uint32_t>(nodes_.size());
       path.pop_back();
     }
     for (std::size_t i = common; i < b.size(); ++i) {
-      path.push_back(static_cast<std::uint32_t>(byte_.size()));
-      byte_.push_back(static_cast<std::uint8_t>(b[i]));
-      depth_.push_back(static_cast<std::uint16_t>(i + 1));
-      skip_.push_back(0);
-      first_.push_back(k);
+      path.push_back(static_cast<std::uint32_t>(nodes_.size()));
+      nodes_.push_back({0, k, 0, static_cast<std::uint16_t>(i + 1), static_cast<std::uint8_t>(b[i])});
     }
     max_depth_ = std::max<std::uint32_t>(max_depth_, static_cast<std::uint32_t>(b.size()));
     previous = b;
   }
-  for (std::uint32_t n : path) skip_[n] = static_cast<std::uint32_t>(byte_.size());
-  // first_[n + 1] bounds node n's own values: the next node in preorder begins where they end.
-  first_.push_back(static_cast<std::uint32_t>(sorted.size()));
+  for (std::uint32_t n : path) nodes_[n].skip = static_cast<std::uint32_t>(nodes_.size());
+  nodes_.push_back({0, static_cast<std::uint32_t>(sorted.size()), 0, 0, 0});
 }
 
 std::uint32_t ByteTrie::child(std::uint32_t node, std::uint8_t byte) const {
   if (!children_.empty()) {
-    const std::uint32_t from = children_[node], until = children_[node + 1];
-    if (from == until) return 0;
-    const void* found = std::memchr(child_byte_.data() + from, byte, until - from);
-    return found ? child_[static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - child_byte_.data())] : 0;
+    std::uint32_t from = nodes_[node].children, until = nodes_[node + 1].children;
+    while (until - from > 4) {
+      const std::uint32_t middle = from + (until - from) / 2;
+      if ((children_[middle] & 0xff) < byte)
+        from = middle + 1;
+      else
+        until = middle + 1;
+    }
+    for (; from < until; ++from) {
+      if ((children_[from] & 0xff) == byte) return children_[from] >> 8;
+    }
+    return 0;
   }
-  for (std::uint32_t n = node + 1; n < skip_[node]; n = skip_[n]) {
-    if (byte_[n] == byte) return n;
-    if (byte_[n] > byte) break;
+  for (std::uint32_t n = node + 1; n < skip(node); n = skip(n)) {
+    if (nodes_[n].byte == byte) return n;
+    if (nodes_[n].byte > byte) break;
   }
   return 0;
 }
 
 void ByteTrie::index_children() {
-  children_.reserve(nodes() + 1);
-  child_.reserve(nodes());
-  child_byte_.reserve(nodes());
+  if (nodes() >= kMostListed) return;
+  children_.reserve(nodes());
   for (std::uint32_t n = 0; n < nodes(); ++n) {
-    children_.push_back(static_cast<std::uint32_t>(child_.size()));
-    for (std::uint32_t c = n + 1; c < skip_[n]; c = skip_[c]) {
-      child_.push_back(c);
-      child_byte_.push_back(byte_[c]);
-    }
+    nodes_[n].children = static_cast<std::uint32_t>(children_.size());
+    for (std::uint32_t c = n + 1; c < skip(n); c = skip(c)) children_.push_back(c << 8 | nodes_[c].byte);
   }
-  children_.push_back(static_cast<std::uint32_t>(child_.size()));
+  nodes_.back().children = static_cast<std::uint32_t>(children_.size());
 }
 
 }  // namespace ag

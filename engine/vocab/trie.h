@@ -15,21 +15,20 @@ class ByteTrie {
   // `sorted`: strings and values, by string bytewise; equal strings share a node. Strings are not kept.
   explicit ByteTrie(const std::vector<std::pair<std::string_view, std::uint32_t>>& sorted);
 
-  std::uint32_t nodes() const { return static_cast<std::uint32_t>(byte_.size()); }
-  std::uint8_t byte(std::uint32_t node) const { return byte_[node]; }
-  std::uint32_t depth(std::uint32_t node) const { return depth_[node]; }
-  std::uint32_t skip(std::uint32_t node) const { return skip_[node]; }
+  std::uint32_t nodes() const { return static_cast<std::uint32_t>(nodes_.size() - 1); }
+  std::uint8_t byte(std::uint32_t node) const { return nodes_[node].byte; }
+  std::uint32_t depth(std::uint32_t node) const { return nodes_[node].depth; }
+  std::uint32_t skip(std::uint32_t node) const { return nodes_[node].skip; }
   std::uint32_t max_depth() const { return max_depth_; }
-  const std::uint32_t* begin(std::uint32_t node) const { return values_.data() + first_[node]; }
-  const std::uint32_t* end(std::uint32_t node) const { return values_.data() + first_[node + 1]; }
-  bool has_values(std::uint32_t node) const { return first_[node] != first_[node + 1]; }
+  const std::uint32_t* begin(std::uint32_t node) const { return values_.data() + nodes_[node].first; }
+  const std::uint32_t* end(std::uint32_t node) const { return values_.data() + nodes_[node + 1].first; }
+  bool has_values(std::uint32_t node) const { return nodes_[node].first != nodes_[node + 1].first; }
   const std::vector<std::uint32_t>& values() const { return values_; }
   std::uint32_t child(std::uint32_t node, std::uint8_t byte) const;  // 0: none
   // Lists each node's children, so that child() need not pass over them.
   void index_children();
   std::size_t memory() const {
-    return sizeof *this + byte_.capacity() + depth_.capacity() * 2 + child_byte_.capacity() +
-           (skip_.capacity() + first_.capacity() + values_.capacity() + children_.capacity() + child_.capacity()) * 4;
+    return sizeof *this + nodes_.capacity() * sizeof(Node) + (values_.capacity() + children_.capacity()) * 4;
   }
 
   // The part of this trie that keep(node) admits: a node is left out with its whole subtree where it says no. All
@@ -38,48 +37,50 @@ class ByteTrie {
   ByteTrie part(Keep keep, Wanted wanted) const;
 
  private:
+  // Together, since who looks at one of these looks at the others. One node more than there are: its `first` bounds
+  // the last one's values.
+  struct Node {
+    std::uint32_t skip, first;
+    std::uint32_t children;  // where they are listed
+    std::uint16_t depth;
+    std::uint8_t byte;
+  };
+  static constexpr std::uint32_t kMostListed = 1u << 24;
+
   void clear();
-  std::vector<std::uint8_t> byte_;
-  std::vector<std::uint16_t> depth_;
-  std::vector<std::uint32_t> skip_, first_, values_;
-  std::vector<std::uint32_t> children_, child_;  // node -> where its children are listed; and they, in order
-  std::vector<std::uint8_t> child_byte_;
+  std::vector<Node> nodes_;
+  std::vector<std::uint32_t> children_;  // node << 8 | byte, in order; empty where they are not listed
+  std::vector<std::uint32_t> values_;
   std::uint32_t max_depth_ = 0;
 };
 
 template <class Keep, class Wanted>
 ByteTrie ByteTrie::part(Keep keep, Wanted wanted) const {
   ByteTrie out;
-  out.skip_.clear();
-  out.first_.clear();
-  out.byte_.clear();
-  out.depth_.clear();
+  out.nodes_.clear();
   std::vector<std::uint32_t> path;
   auto close_to = [&](std::uint32_t depth) {
     while (path.size() > depth) {
-      out.skip_[path.back()] = out.nodes();
+      out.nodes_[path.back()].skip = static_cast<std::uint32_t>(out.nodes_.size());
       path.pop_back();
     }
   };
   for (std::uint32_t n = 0; n < nodes();) {
     if (n && !keep(n)) {
-      n = skip_[n];
+      n = skip(n);
       continue;
     }
-    close_to(depth_[n]);
-    path.push_back(out.nodes());
-    out.byte_.push_back(byte_[n]);
-    out.depth_.push_back(depth_[n]);
-    out.skip_.push_back(0);
-    out.first_.push_back(static_cast<std::uint32_t>(out.values_.size()));
-    if (depth_[n] > out.max_depth_) out.max_depth_ = depth_[n];
+    close_to(depth(n));
+    path.push_back(static_cast<std::uint32_t>(out.nodes_.size()));
+    out.nodes_.push_back({0, static_cast<std::uint32_t>(out.values_.size()), 0, nodes_[n].depth, nodes_[n].byte});
+    if (depth(n) > out.max_depth_) out.max_depth_ = depth(n);
     for (auto v = begin(n); v != end(n); ++v) {
       if (wanted(*v)) out.values_.push_back(*v);
     }
     ++n;
   }
   close_to(0);
-  out.first_.push_back(static_cast<std::uint32_t>(out.values_.size()));
+  out.nodes_.push_back({0, static_cast<std::uint32_t>(out.values_.size()), 0, 0, 0});
   return out;
 }
 
