@@ -55,8 +55,12 @@ def _mark(value: str | Tok) -> tuple[bool, str, int]:
 
 
 def _dispatch(spec: Dispatch) -> _core.Spec:
+    try:  # tags that were compiled before, as in a request whose tools are known
+        tags = [t._native_handle for t in spec.tags]  # type: ignore[attr-defined]
+    except AttributeError:
+        tags = [native_spec(t) for t in spec.tags]
     return _core.Spec.dispatch(
-        [native_spec(t) for t in spec.tags],
+        tags,
         [_mark(t) for t in spec.triggers],
         [_mark(s) for s in spec.stops],
         list(spec.excludes),

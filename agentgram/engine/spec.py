@@ -134,16 +134,16 @@ class Dispatch(_Node):
             raise DefinitionError(
                 f"Dispatch with at_least={at_least}, at_most={at_most}: use 0 <= at_least <= at_most."
             )
-        for name, value in (
-            ("tags", tuple(tags)),
-            ("triggers", tuple(triggers)),
-            ("stops", tuple(stops)),
-            ("excludes", tuple(excludes)),
-            ("at_least", at_least),
-            ("at_most", at_most),
-            ("stop_after_first", stop_after_first),
-        ):
-            object.__setattr__(self, name, value)
+        # Into the dictionary at once: a request makes one of these, and __setattr__ is closed.
+        self.__dict__.update(
+            tags=tuple(tags),
+            triggers=tuple(triggers),
+            stops=tuple(stops),
+            excludes=tuple(excludes),
+            at_least=at_least,
+            at_most=at_most,
+            stop_after_first=stop_after_first,
+        )
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,11 @@ struct GrammarError : std::exception {
   const char* what() const noexcept override { return message.c_str(); }
 };
 
+// A grammar that is understood, and that nothing satisfies.
+struct Unsatisfiable : GrammarError {
+  explicit Unsatisfiable(GrammarError error) : GrammarError(std::move(error)) {}
+};
+
 // A bad argument from the caller (a ValueError in Python).
 struct ValueError : std::exception {
   std::string message;

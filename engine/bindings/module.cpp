@@ -128,7 +128,7 @@ nb::list rows_of(const std::vector<std::shared_ptr<const ag::Coverage>>& all,
 
 struct PyGrammar {
   std::shared_ptr<const ag::Grammar> grammar;
-  std::shared_ptr<const ag::Compiled> compiled;
+  SpecPtr spec;
 };
 
 }  // namespace
@@ -309,10 +309,9 @@ NB_MODULE(_core, m) {
   nb::class_<PyGrammar>(m, "Grammar")
       .def("matcher", [](const PyGrammar& g) { return new PyMatcher(g.grammar); })
       .def("coverage", [](const PyGrammar& g) {
-        return nb::make_tuple(rows_of(g.compiled->coverage, &ag::Coverage::enforced),
-                              rows_of(g.compiled->coverage, &ag::Coverage::narrowed),
-                              rows_of(g.compiled->coverage, &ag::Coverage::relaxed),
-                              rows_of(g.compiled->coverage, &ag::Coverage::warnings));
+        const auto all = g.grammar->engine->coverage(g.spec);
+        return nb::make_tuple(rows_of(all, &ag::Coverage::enforced), rows_of(all, &ag::Coverage::narrowed),
+                              rows_of(all, &ag::Coverage::relaxed), rows_of(all, &ag::Coverage::warnings));
       });
 
   nb::class_<ag::EngineCore>(m, "EngineCore")
@@ -327,13 +326,12 @@ NB_MODULE(_core, m) {
       .def(
           "compile",
           [](ag::EngineCore& e, const SpecPtr& spec) {
-            std::shared_ptr<const ag::Compiled> compiled;
             std::shared_ptr<const ag::Grammar> grammar;
             {
               nb::gil_scoped_release release;
-              grammar = e.compile(spec, &compiled);
+              grammar = e.compile(spec);
             }
-            return new PyGrammar{std::move(grammar), std::move(compiled)};
+            return new PyGrammar{std::move(grammar), spec};
           },
           "spec"_a)
       .def("clear", &ag::EngineCore::clear)

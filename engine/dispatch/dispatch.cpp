@@ -12,6 +12,13 @@ std::string shown(const DispatchSpec::Mark& m) {
 }
 }  // namespace
 
+regular::NameTokens* TagBorders::tokens(std::size_t skip) const {
+  std::lock_guard lock(mutex_);
+  auto& slot = tokens_[skip];
+  if (!slot) slot = std::make_unique<regular::NameTokens>();
+  return slot.get();
+}
+
 DispatchRule::DispatchRule(DispatchSpec spec, TerminalPool& pool) : spec_(std::move(spec)) {
   const auto& marks = spec_.triggers;
   std::vector<std::vector<std::uint32_t>> tags_of_trigger(marks.size());
@@ -24,7 +31,7 @@ DispatchRule::DispatchRule(DispatchSpec spec, TerminalPool& pool) : spec_(std::m
     }
   }
   for (std::uint32_t i = 0; i < spec_.tags.size(); ++i) {
-    const auto& begin = spec_.tags[i].begin;
+    const auto& begin = spec_.tags[i].begin();
     std::uint32_t found = ~0u;
     if (begin.is_token()) {
       auto it = by_token.find(begin.ids.front());
@@ -66,18 +73,20 @@ DispatchRule::DispatchRule(DispatchSpec spec, TerminalPool& pool) : spec_(std::m
       text_triggers_.push_back(static_cast<std::uint32_t>(triggers_.size()));
       open.patterns.push_back(marks[t].text);
       const std::size_t skip = marks[t].text.size();
-      std::sort(tags.begin(), tags.end(),
-                [&](std::uint32_t a, std::uint32_t b) { return spec_.tags[a].begin.text < spec_.tags[b].begin.text; });
-      std::vector<std::string> rests;
+      sort_by_rest(tags, skip);
+      std::vector<std::string_view> rests;
+      std::vector<regular::NameTokens*> tokens;
       rests.reserve(tags.size());
+      tokens.reserve(tags.size());
       for (std::size_t i = 0; i < tags.size(); ++i) {
-        const std::string& text = spec_.tags[tags[i]].begin.text;
-        if (i && text == spec_.tags[tags[i - 1]].begin.text) {
+        const std::string& text = spec_.tags[tags[i]].begin().text;
+        if (i && text == spec_.tags[tags[i - 1]].begin().text) {
           throw GrammarError("two tags begin with '" + text + "'", "", "tags", "Give each tag its own begin.");
         }
-        rests.push_back(text.substr(skip));
+        rests.push_back(std::string_view(text).substr(skip));
+        tokens.push_back(spec_.tags[tags[i]].borders->tokens(skip));
       }
-      if (rests.size() > 1 || !rests[0].empty()) trigger.fan = pool.fanout(std::move(rests));
+      if (rests.size() > 1 || !rests[0].empty()) trigger.fan = pool.fanout(std::move(rests), std::move(tokens));
     } else if (tags.empty()) {
       continue;
     }
@@ -99,17 +108,25 @@ DispatchRule::DispatchRule(DispatchSpec spec, TerminalPool& pool) : spec_(std::m
   }
   text_ = pool.text(open);
   if (spec_.at_most != kNoMax) closed_text_ = pool.text(closed);
-  std::unordered_map<std::string, TerminalPtr> ends;
-  for (const auto& tag : spec_.tags) {
-    if (tag.end.is_token() || tag.end.text.empty()) {
-      ends_.push_back(nullptr);
-    } else {
-      auto& end = ends[tag.end.text];
-      if (!end) end = pool.literal(tag.end.text);
-      ends_.push_back(end);
-    }
-  }
   settle();
+}
+
+// The first eight bytes as a number decide nearly every comparison.
+void DispatchRule::sort_by_rest(std::vector<std::uint32_t>& tags, std::size_t skip) const {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> order;
+  order.reserve(tags.size());
+  for (std::uint32_t tag : tags) {
+    const std::string& text = spec_.tags[tag].begin().text;
+    std::uint64_t head = 0;
+    for (std::size_t k = skip; k < skip + 8; ++k)
+      head = head << 8 | (k < text.size() ? static_cast<unsigned char>(text[k]) : 0);
+    order.emplace_back(head, tag);
+  }
+  std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first
+                              : spec_.tags[a.second].begin().text < spec_.tags[b.second].begin().text;
+  });
+  for (std::size_t i = 0; i < tags.size(); ++i) tags[i] = order[i].second;
 }
 
 std::uint64_t DispatchRule::clip(std::uint64_t n) const {
@@ -124,7 +141,7 @@ void DispatchRule::expand(std::uint32_t state, const Payload& payload, Edges& ou
       add_edge(out, {trigger.fan.get()}, state, payload);
     } else {
       for (std::uint32_t tag : trigger.tags) {
-        add_edge(out, spec_.tags[tag].content, kTagEnd, {tags_of(payload) | std::uint64_t{tag} << 32});
+        add_edge(out, spec_.tags[tag].content(), kTagEnd, {tags_of(payload) | std::uint64_t{tag} << 32});
       }
     }
     return;
@@ -151,15 +168,15 @@ void DispatchRule::expand(std::uint32_t state, const Payload& payload, Edges& ou
       }
       break;
     case kContent:
-      add_edge(out, spec_.tags[tag_of(payload)].content, kTagEnd, payload);
+      add_edge(out, spec_.tags[tag_of(payload)].content(), kTagEnd, payload);
       break;
     case kTagEnd: {
-      const auto& end = spec_.tags[tag_of(payload)].end;
+      const auto& end = spec_.tags[tag_of(payload)].end();
       Payload after{clip(tags_of(payload) + 1)};
       if (end.is_token()) {
         out.push_back({Edge::kToken, false, kAfterTag, nullptr, nullptr, &end.ids, after});
-      } else if (ends_[tag_of(payload)]) {
-        add_edge(out, {ends_[tag_of(payload)].get()}, kAfterTag, after);
+      } else if (const auto& text = spec_.tags[tag_of(payload)].borders->end_text) {
+        add_edge(out, {text.get()}, kAfterTag, after);
       } else {
         expand(kAfterTag, after, out);
       }
@@ -206,7 +223,7 @@ bool DispatchRule::on_label(std::uint32_t to, const Payload& payload, std::uint3
 void DispatchRule::settle() {
   cheapest_cost_ = kInfinite;
   for (std::uint32_t i = 0; i < spec_.tags.size() && spec_.at_least; ++i) {
-    std::uint64_t cost = add_cost(spec_.tags[i].begin.is_token() ? 1 : spec_.tags[i].begin.text.size(), tag_cost(i));
+    std::uint64_t cost = add_cost(spec_.tags[i].begin().is_token() ? 1 : spec_.tags[i].begin().text.size(), tag_cost(i));
     if (cost < cheapest_cost_) {
       cheapest_cost_ = cost;
       cheapest_ = i;
@@ -216,7 +233,7 @@ void DispatchRule::settle() {
 
 std::uint64_t DispatchRule::tag_cost(std::uint32_t i) const {
   const auto& tag = spec_.tags[i];
-  return add_cost(min_of(tag.content), tag.end.is_token() ? 1 : tag.end.text.size());
+  return add_cost(min_of(tag.content()), tag.end().is_token() ? 1 : tag.end().text.size());
 }
 
 std::uint64_t DispatchRule::rest_cost(std::uint64_t done) const {
@@ -231,7 +248,7 @@ std::uint64_t DispatchRule::min_cost(std::uint32_t state, const Payload& payload
     const auto& mark = spec_.triggers[trigger.mark];
     std::uint64_t least = kInfinite;
     for (std::uint32_t tag : trigger.tags) {
-      std::uint64_t rest = mark.is_token() ? 0 : spec_.tags[tag].begin.text.size() - mark.text.size();
+      std::uint64_t rest = mark.is_token() ? 0 : spec_.tags[tag].begin().text.size() - mark.text.size();
       least = std::min(least, add_cost(rest, tag_cost(tag)));
     }
     return add_cost(least, after());
@@ -243,7 +260,7 @@ std::uint64_t DispatchRule::min_cost(std::uint32_t state, const Payload& payload
     case kContent:
       return add_cost(tag_cost(tag_of(payload)), after());
     case kTagEnd: {
-      const auto& end = spec_.tags[tag_of(payload)].end;
+      const auto& end = spec_.tags[tag_of(payload)].end();
       return add_cost(end.is_token() ? 1 : end.text.size(), after());
     }
     case kAfterTag:
@@ -263,9 +280,9 @@ void DispatchRule::write_mark(const DispatchSpec::Mark& mark, Ending& out) const
 
 void DispatchRule::write_rest(std::uint64_t done, Ending& out) const {
   for (; done < spec_.at_least; ++done) {
-    write_mark(spec_.tags[cheapest_].begin, out);
-    out.append(spec_.tags[cheapest_].content);
-    write_mark(spec_.tags[cheapest_].end, out);
+    write_mark(spec_.tags[cheapest_].begin(), out);
+    out.append(spec_.tags[cheapest_].content());
+    write_mark(spec_.tags[cheapest_].end(), out);
   }
 }
 
@@ -281,23 +298,23 @@ void DispatchRule::write_min(std::uint32_t state, const Payload& payload, Ending
     const Trigger& trigger = triggers_[state - kFan];
     const auto& mark = spec_.triggers[trigger.mark];
     auto rest = [&](std::uint32_t t) {
-      return mark.is_token() ? 0 : spec_.tags[t].begin.text.size() - mark.text.size();
+      return mark.is_token() ? 0 : spec_.tags[t].begin().text.size() - mark.text.size();
     };
     tag = *std::min_element(trigger.tags.begin(), trigger.tags.end(), [&](std::uint32_t a, std::uint32_t b) {
       return add_cost(rest(a), tag_cost(a)) < add_cost(rest(b), tag_cost(b));
     });
-    if (!mark.is_token()) out.append(std::string_view(spec_.tags[tag].begin.text).substr(mark.text.size()));
+    if (!mark.is_token()) out.append(std::string_view(spec_.tags[tag].begin().text).substr(mark.text.size()));
   }
-  if (state >= kFan || state == kContent) out.append(spec_.tags[tag].content);
+  if (state >= kFan || state == kContent) out.append(spec_.tags[tag].content());
   if (state >= kFan || state == kContent || state == kTagEnd) {
-    write_mark(spec_.tags[tag].end, out);
+    write_mark(spec_.tags[tag].end(), out);
     if (!spec_.stop_after_first) write_rest(n + 1, out);
   }
 }
 
 std::size_t DispatchRule::bytes() const {
   std::size_t total = sizeof *this;
-  for (const auto& t : spec_.tags) total += sizeof t + t.begin.text.capacity() + t.end.text.capacity() + 24;
+  total += spec_.tags.size() * (sizeof(DispatchSpec::TagSpec) + 8);
   return total;
 }
 

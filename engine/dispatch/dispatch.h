@@ -5,25 +5,43 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "grammar/rule.h"
+#include "regular/name_set.h"
 
 namespace ag {
 
-struct DispatchSpec {
+// What begins and ends a tag: made once for each tag that is declared, and shared by all requests that have it.
+struct TagBorders {
   struct Mark {  // a trigger, stop or tag border: text, or token ids
     std::string text;
     std::vector<std::uint32_t> ids;
     bool is_token() const { return !ids.empty(); }
   };
+  Mark begin, end;
+  TerminalPtr end_text;  // null: token or empty
+  // What a vocabulary makes of `begin` after its first `skip` bytes.
+  regular::NameTokens* tokens(std::size_t skip) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<std::size_t, std::unique_ptr<regular::NameTokens>> tokens_;
+};
+
+struct DispatchSpec {
+  using Mark = TagBorders::Mark;
   struct TagSpec {
-    Mark begin;
-    Symbol content;
-    Mark end;
+    std::shared_ptr<const TagBorders> borders;
+    std::shared_ptr<const Fragment> fragment;
+    const Mark& begin() const { return borders->begin; }
+    const Mark& end() const { return borders->end; }
+    Symbol content() const { return fragment->root; }
   };
   std::vector<TagSpec> tags;
   std::vector<Mark> triggers, stops;
@@ -54,6 +72,7 @@ class DispatchRule final : public Rule {
 
   static std::uint64_t tags_of(const Payload& p) { return p.word & 0xffff'ffff; }
   static std::uint32_t tag_of(const Payload& p) { return static_cast<std::uint32_t>(p.word >> 32); }
+  void sort_by_rest(std::vector<std::uint32_t>& tags, std::size_t skip) const;
   std::uint64_t clip(std::uint64_t n) const;
   bool enough(const Payload& p) const { return tags_of(p) >= spec_.at_least; }
   bool full(const Payload& p) const { return tags_of(p) >= spec_.at_most; }
@@ -70,7 +89,6 @@ class DispatchRule final : public Rule {
   DispatchSpec spec_;
   std::vector<Trigger> triggers_;             // text triggers first, in order, then token triggers
   std::vector<std::uint32_t> text_triggers_;  // text pattern label -> trigger; stops follow
-  std::vector<TerminalPtr> ends_;             // per tag; null: token or empty
   TerminalPtr text_, closed_text_;            // with triggers; with triggers excluded
   std::size_t text_stops_begin_ = 0;
   std::uint32_t cheapest_ = 0;

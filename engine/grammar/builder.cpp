@@ -118,7 +118,7 @@ std::shared_ptr<const Fragment> Builder::finish(Symbol root) {
     }
   }
   if (!is_productive(root)) {
-    throw GrammarError("nothing satisfies this grammar", "", "", "Remove what contradicts itself.");
+    throw Unsatisfiable(GrammarError("nothing satisfies this grammar", "", "", "Remove what contradicts itself."));
   }
   if (root.terminal) root = rule(std::make_unique<SeqRule>(std::vector<Symbol>{root}));
   impl_->fragment->root = root;

@@ -184,7 +184,10 @@ class EntryBuilder {
   void walk_below(const ByteTrie& trie, std::uint32_t node) {
     if (const auto* names = terminal_.names()) {
       regular::NameSet::Span span;
-      if (names->open(start_, &span)) return walk_names(trie, *names, node, span);
+      if (names->open(start_, &span)) {
+        if (!rests_ && span.depth == 0 && !names->tokens().empty()) return known_names(*names);
+        return walk_names(trie, *names, node, span);
+      }
     }
     descend(trie, node);
     run(trie);
@@ -286,6 +289,27 @@ class EntryBuilder {
     Group& g = group(ranged_ ? terminal_.range(at.state) : Terminal::Range{});
     for (const std::uint32_t* t = trie.end(node); t != trie.end(trie.skip(node) - 1); ++t) {
       if (!counted_ || at.units + (vocab_.chars(*t) - at.chars) <= counter_.room) g.ids.push_back(*t);
+    }
+  }
+
+  // All names of a request: what the tokens are was found once for each name, whichever requests have it.
+  void known_names(const regular::NameSet& names) {
+    const ByteTrie& all = vocab_.trie();
+    for (std::uint32_t i = 0; i < names.texts().size(); ++i) {
+      regular::NameTokens& tokens = *names.tokens()[i];
+      const std::string_view text = names.texts()[i];
+      std::call_once(tokens.once, [&] {
+        std::uint32_t node = 0;
+        for (std::size_t k = 0; k < text.size() && (node = all.child(node, static_cast<std::uint8_t>(text[k]))); ++k) {
+          if (k + 1 < text.size()) tokens.ids.insert(tokens.ids.end(), all.begin(node), all.end(node));
+        }
+        tokens.end = node;
+      });
+      ++out_->nodes;
+      Group& g = group({});
+      g.ids.insert(g.ids.end(), tokens.ids.begin(), tokens.ids.end());
+      const auto depth = static_cast<std::uint32_t>(text.size());
+      if (tokens.end) leaf(all, tokens.end, all.skip(tokens.end), names.state({i, i + 1, depth}), depth);
     }
   }
 

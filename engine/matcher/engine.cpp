@@ -7,16 +7,33 @@ namespace ag {
 
 namespace {
 std::atomic<std::uint64_t> next_engine{1};
+constexpr std::size_t kMostEngines = 8;  // that keep what they made of a declared tag
 constexpr int kMaxDepth = 1'000;  // nesting of specification nodes, which people write by hand
 }  // namespace
 
 EngineCore::EngineCore(std::shared_ptr<const Vocabulary> vocab, EngineOptions options)
     : id_(next_engine++), vocab_(std::move(vocab)), options_(options), masks_(vocab_, options.cache_bytes / 2) {}
 
-std::shared_ptr<const Grammar> EngineCore::compile(const SpecPtr& spec, std::shared_ptr<const Compiled>* details) {
-  auto compiled = fragment(spec, 0);
-  if (details) *details = compiled;
-  return std::make_shared<const Grammar>(Grammar{shared_from_this(), vocab_, compiled->fragment});
+std::shared_ptr<const Grammar> EngineCore::compile(const SpecPtr& spec) {
+  return std::make_shared<const Grammar>(Grammar{shared_from_this(), vocab_, fragment(spec, 0)->fragment});
+}
+
+std::vector<std::shared_ptr<const Coverage>> EngineCore::coverage(const SpecPtr& spec) {
+  std::vector<std::shared_ptr<const Coverage>> out;
+  std::vector<SpecPtr> pending{spec};
+  while (!pending.empty()) {
+    SpecPtr s = std::move(pending.back());
+    pending.pop_back();
+    if (s->kind == Spec::kSchema || s->kind == Spec::kDispatch) {
+      try {
+        if (auto own = fragment(s, 0)->coverage) out.push_back(std::move(own));
+      } catch (const GrammarError&) {  // of a tag that was left out
+        continue;
+      }
+    }
+    pending.insert(pending.end(), s->children.rbegin(), s->children.rend());
+  }
+  return out;
 }
 
 std::vector<std::uint32_t> EngineCore::token_ids(const Spec::Mark& mark) const {
@@ -54,13 +71,10 @@ std::shared_ptr<const Compiled> EngineCore::fragment(const SpecPtr& spec, int de
 std::shared_ptr<const Compiled> EngineCore::make(const Spec& spec, int depth) {
   if (spec.kind == Spec::kSchema) return schema(spec);
   Builder builder(pool_, options_.limits);
-  std::vector<std::shared_ptr<const Coverage>> coverage;
-  // A handle to the same node without owning it: build() looks at its kind only once.
-  SpecPtr self(std::shared_ptr<const Spec>(), &spec);
-  Symbol root = build(builder, self, &coverage, depth);
   auto out = std::make_shared<Compiled>();
+  Symbol root = spec.kind == Spec::kDispatch ? build_dispatch(builder, spec, depth, &out->coverage)
+                                             : build(builder, spec.shared_from_this(), depth);
   out->fragment = builder.finish(root);
-  out->coverage = std::move(coverage);
   return out;
 }
 
@@ -85,7 +99,7 @@ std::shared_ptr<const Compiled> EngineCore::schema(const Spec& spec) {
   auto out = std::make_shared<Compiled>();
   out->fragment = compile_schema(spec.text, spec.schema, pool_, options_.limits, coverage.get());
   std::size_t bytes = sizeof(Entry) + 2 * key.size() + out->fragment->bytes() + coverage->bytes();
-  out->coverage.push_back(std::move(coverage));
+  out->coverage = std::move(coverage);
   std::lock_guard lock(mutex_);
   if (auto it = by_key_.find(key); it != by_key_.end()) return it->second->compiled;
   recent_.push_front({std::move(key), out, bytes});
@@ -105,15 +119,14 @@ void EngineCore::trim() {
   }
 }
 
-Symbol EngineCore::build(Builder& b, const SpecPtr& spec, std::vector<std::shared_ptr<const Coverage>>* coverage,
-                         int depth) {
+Symbol EngineCore::build(Builder& b, const SpecPtr& spec, int depth) {
   if (depth > kMaxDepth) {
     throw GrammarError("the specification is nested more than " + std::to_string(kMaxDepth) + " deep", "", "",
                        "Flatten it, or write it as Ebnf.");
   }
   auto all = [&](const std::vector<SpecPtr>& specs) {
     std::vector<Symbol> out;
-    for (const auto& s : specs) out.push_back(build(b, s, coverage, depth + 1));
+    for (const auto& s : specs) out.push_back(build(b, s, depth + 1));
     return out;
   };
   switch (spec->kind) {
@@ -137,12 +150,12 @@ Symbol EngineCore::build(Builder& b, const SpecPtr& spec, std::vector<std::share
       return b.repeat(parts[0], spec->min, spec->max, parts.size() > 1 ? parts[1] : Symbol{});
     }
     case Spec::kTag: {
-      Symbol content = build(b, spec->children[0], coverage, depth + 1);
+      Symbol content = build(b, spec->children[0], depth + 1);
       auto border = [&](const Spec::Mark& m) { return m.token ? b.token(token_ids(m)) : b.literal(m.text); };
       return b.seq({border(spec->begin), content, border(spec->end)});
     }
     case Spec::kDispatch:
-      return build_dispatch(b, *spec, coverage, depth);
+      return b.embed(fragment(spec, depth + 1)->fragment);
     case Spec::kRegex: {
       Symbol s = b.terminal(b.pool().regex(spec->text));
       if (!s)
@@ -153,31 +166,49 @@ Symbol EngineCore::build(Builder& b, const SpecPtr& spec, std::vector<std::share
       return b.embed(compile_ebnf(spec->text, b.pool(), options_.limits));
     }
     case Spec::kSchema: {
-      auto compiled = fragment(spec, depth + 1);
-      coverage->insert(coverage->end(), compiled->coverage.begin(), compiled->coverage.end());
-      return b.embed(compiled->fragment);
+      return b.embed(fragment(spec, depth + 1)->fragment);
     }
   }
   return {};
 }
 
-Symbol EngineCore::build_dispatch(Builder& b, const Spec& spec, std::vector<std::shared_ptr<const Coverage>>* coverage,
-                                  int depth) {
-  auto mark = [&](const Spec::Mark& m) {
-    DispatchSpec::Mark out;
-    if (m.token)
-      out.ids = token_ids(m);
-    else
-      out.text = m.text;
-    return out;
-  };
+std::shared_ptr<const TagBorders> EngineCore::borders(const Spec& tag) {
+  std::lock_guard lock(tag.mutex);
+  for (const auto& [engine, made] : tag.borders) {
+    if (engine == id_) return made;
+  }
+  auto out = std::make_shared<TagBorders>();
+  out->begin = mark(tag.begin);
+  out->end = mark(tag.end);
+  if (!out->end.is_token() && !out->end.text.empty()) out->end_text = pool_.literal(out->end.text);
+  if (tag.borders.size() >= kMostEngines) tag.borders.erase(tag.borders.begin());
+  tag.borders.emplace_back(id_, out);
+  return out;
+}
+
+TagBorders::Mark EngineCore::mark(const Spec::Mark& m) const {
+  TagBorders::Mark out;
+  if (m.token)
+    out.ids = token_ids(m);
+  else
+    out.text = m.text;
+  return out;
+}
+
+Symbol EngineCore::build_dispatch(Builder& b, const Spec& spec, int depth, std::shared_ptr<const Coverage>* coverage) {
   DispatchSpec out;
   out.tags.reserve(spec.children.size());
+  auto left_out = std::make_shared<Coverage>();
   for (const auto& tag : spec.children) {
-    auto compiled = fragment(tag->children[0], depth + 1);
-    coverage->insert(coverage->end(), compiled->coverage.begin(), compiled->coverage.end());
-    out.tags.push_back({mark(tag->begin), b.embed(compiled->fragment), mark(tag->end)});
+    try {
+      out.tags.push_back({borders(*tag), fragment(tag->children[0], depth + 1)->fragment});
+    } catch (const Unsatisfiable& e) {
+      // A tag that can hold nothing takes nothing away from the others.
+      if (left_out->warnings.size() + 1 == spec.children.size()) throw;
+      left_out->warnings.push_back({e.pointer, e.keyword, "the tag '" + tag->begin.text + "' is left out: " + e.message});
+    }
   }
+  if (!left_out->warnings.empty()) *coverage = std::move(left_out);
   for (const auto& t : spec.triggers) out.triggers.push_back(mark(t));
   for (const auto& s : spec.stops) out.stops.push_back(mark(s));
   out.excludes = spec.excludes;

@@ -11,6 +11,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "dispatch/dispatch.h"
 #include "matcher/matcher.h"
 #include "matcher/spec.h"
 #include "regular/terminals.h"
@@ -34,7 +35,9 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   EngineCore(std::shared_ptr<const Vocabulary> vocab, EngineOptions options);
 
   // Throws GrammarError.
-  std::shared_ptr<const Grammar> compile(const SpecPtr& spec, std::shared_ptr<const Compiled>* details);
+  std::shared_ptr<const Grammar> compile(const SpecPtr& spec);
+  // What the schemas in a compiled specification enforce.
+  std::vector<std::shared_ptr<const Coverage>> coverage(const SpecPtr& spec);
   EngineStats stats() const;
   void clear();
   const std::shared_ptr<const Vocabulary>& vocab() const { return vocab_; }
@@ -43,10 +46,11 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
  private:
   std::shared_ptr<const Compiled> fragment(const SpecPtr& spec, int depth);
   std::shared_ptr<const Compiled> make(const Spec& spec, int depth);
-  Symbol build(Builder& b, const SpecPtr& spec, std::vector<std::shared_ptr<const Coverage>>* coverage, int depth);
-  Symbol build_dispatch(Builder& b, const Spec& spec, std::vector<std::shared_ptr<const Coverage>>* coverage,
-                        int depth);
+  Symbol build(Builder& b, const SpecPtr& spec, int depth);
+  Symbol build_dispatch(Builder& b, const Spec& spec, int depth, std::shared_ptr<const Coverage>* coverage);
+  std::shared_ptr<const TagBorders> borders(const Spec& tag);
   std::vector<std::uint32_t> token_ids(const Spec::Mark& mark) const;
+  TagBorders::Mark mark(const Spec::Mark& mark) const;
   std::shared_ptr<const Compiled> schema(const Spec& spec);
   void trim();
 

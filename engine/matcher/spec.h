@@ -17,13 +17,15 @@ struct Fragment;
 struct Spec;
 using SpecPtr = std::shared_ptr<const Spec>;
 
-// A compiled specification and what it says of its coverage.
+// A compiled specification, and what it says of its own coverage.
 struct Compiled {
   std::shared_ptr<const Fragment> fragment;
-  std::vector<std::shared_ptr<const Coverage>> coverage;  // one for each schema in it
+  std::shared_ptr<const Coverage> coverage;  // of a schema, or of a dispatch that left tags out
 };
 
-struct Spec {
+struct TagBorders;
+
+struct Spec : std::enable_shared_from_this<Spec> {
   enum Kind : std::uint8_t { kLit, kTok, kText, kSeq, kChoice, kOpt, kRep, kTag, kDispatch, kRegex, kEbnf, kSchema };
 
   struct Mark {  // a trigger, stop or tag border
@@ -46,6 +48,7 @@ struct Spec {
   // The fragment that an engine made of this handle, so that declaring is paid once.
   mutable std::mutex mutex;
   mutable std::vector<std::pair<std::uint64_t, std::weak_ptr<const Compiled>>> compiled;
+  mutable std::vector<std::pair<std::uint64_t, std::shared_ptr<const TagBorders>>> borders;  // kTag
 };
 
 }  // namespace ag

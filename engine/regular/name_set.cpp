@@ -36,7 +36,7 @@ struct Character {
   std::uint32_t digit(std::uint32_t i) const { return units[i / 4] >> (12 - 4 * (i % 4)) & 15; }
 };
 
-Character character(const std::string& text, std::uint32_t depth) {
+Character character(std::string_view text, std::uint32_t depth) {
   Character out{};
   std::size_t at = depth;
   decode_utf8(text, &at, &out.cp);
@@ -51,21 +51,34 @@ Character character(const std::string& text, std::uint32_t depth) {
 
 }  // namespace
 
-NameSet::NameSet(std::vector<std::string> texts, Options options) : texts_(std::move(texts)), options_(options) {
+NameSet::NameSet(std::vector<std::string> texts, Options options)
+    : own_(std::move(texts)), texts_(own_.begin(), own_.end()), options_(options) {
+  settle();
+}
+
+NameSet::NameSet(std::vector<std::string_view> texts, std::vector<NameTokens*> tokens, Options options)
+    : texts_(std::move(texts)), tokens_(std::move(tokens)), options_(options) {
+  settle();
+}
+
+void NameSet::settle() {
   std::size_t total = 0;
   for (std::size_t i = 0; i < texts_.size(); ++i) {
-    if (i && !(texts_[i - 1] < texts_[i])) throw ValueError("a set of names must be distinct and sorted by bytes");
     total += texts_[i].size() + 2;
+    if (i == 0) continue;
+    if (!(texts_[i - 1] < texts_[i])) throw ValueError("a set of names must be distinct and sorted by bytes");
+    if (texts_[i].starts_with(texts_[i - 1])) tokens_.clear();
   }
   if (total > kMostPlaces) throw ValueError("a set of names holds more than 16 MiB");
   base_.reserve(texts_.size() + 1);
-  owner_.reserve(total);
+  owner_.resize(total);
   base_.push_back(0);
-  bytes_ = sizeof *this + (texts_.size() + 1) * 4 + total * 4;
+  bytes_ = sizeof *this + (texts_.size() + 1) * 4 + total * 4 + texts_.size() * 24;
+  for (const std::string& text : own_) bytes_ += sizeof(std::string) + (text.capacity() > 15 ? text.capacity() : 0);
   for (std::uint32_t i = 0; i < texts_.size(); ++i) {
-    owner_.insert(owner_.end(), texts_[i].size() + 2, i);
-    base_.push_back(base_.back() + static_cast<std::uint32_t>(texts_[i].size()) + 2);
-    bytes_ += sizeof(std::string) + (texts_[i].capacity() > 15 ? texts_[i].capacity() : 0);
+    const std::uint32_t next = base_.back() + static_cast<std::uint32_t>(texts_[i].size()) + 2;
+    std::fill(owner_.begin() + base_.back(), owner_.begin() + next, i);
+    base_.push_back(next);
   }
 }
 
@@ -81,16 +94,16 @@ NameSet::Place NameSet::place(State state) const {
 std::uint32_t NameSet::end(std::uint32_t first, std::uint32_t depth) const {
   const auto n = static_cast<std::uint32_t>(texts_.size());
   if (depth == 0) return n;
-  const std::string_view prefix = std::string_view(texts_[first]).substr(0, depth);
+  const std::string_view prefix = texts_[first].substr(0, depth);
   std::uint32_t in = first, width = 1;
-  while (in + width < n && std::string_view(texts_[in + width]).starts_with(prefix)) {
+  while (in + width < n && texts_[in + width].starts_with(prefix)) {
     in += width;
     width *= 2;
   }
   std::uint32_t out = std::min(in + width, n);
   while (out - in > 1) {
     const std::uint32_t middle = in + (out - in) / 2;
-    (std::string_view(texts_[middle]).starts_with(prefix) ? in : out) = middle;
+    (texts_[middle].starts_with(prefix) ? in : out) = middle;
   }
   return out;
 }
@@ -192,9 +205,9 @@ Terminal::Range NameSet::range(State state) {
 
 // What completes text `label` from a place that it fits, one byte a time where it can be.
 std::string NameSet::rest(const Place& p, std::uint32_t label) const {
-  const std::string& text = texts_[label];
+  const std::string_view text = texts_[label];
   std::string out;
-  if (!options_.quoted) return text.substr(p.depth);
+  if (!options_.quoted) return std::string(text.substr(p.depth));
   if (closed(p)) return out;
   constexpr char kDigits[] = "0123456789abcdef";
   const auto digits = [&](const Character& c, std::uint32_t from) {
@@ -235,7 +248,7 @@ std::string NameSet::rest(const Place& p, std::uint32_t label) const {
 
 std::uint64_t NameSet::rest_size(const Place& p, std::uint32_t label) const {
   if (p.escape != kNone) return rest(p, label).size();
-  const std::string& text = texts_[label];
+  const std::string_view text = texts_[label];
   if (!options_.quoted) return text.size() - p.depth;
   if (closed(p)) return 0;
   std::uint64_t size = text.size() - p.depth + 1;

@@ -6,12 +6,23 @@
 // Inside an escape a place also says how much of it was read; the first text whose next character fits stands for all.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "regular/terminal.h"
 
 namespace ag::regular {
+
+// What a vocabulary makes of one text, for sets that come with every request: the tokens that begin it and end inside
+// it, and the node of the trie where it ends, if it is there as a whole. Made by the first mask that asks.
+struct NameTokens {
+  std::once_flag once;
+  std::vector<std::uint32_t> ids;
+  std::uint32_t end = 0;
+};
 
 class NameSet final : public Terminal {
  public:
@@ -22,6 +33,8 @@ class NameSet final : public Terminal {
   };
   // Throws ValueError: texts that are not sorted bytewise and distinct, or longer than 16 MiB together.
   NameSet(std::vector<std::string> texts, Options options);
+  // Over texts that outlive the set, with a place for what their tokens are.
+  NameSet(std::vector<std::string_view> texts, std::vector<NameTokens*> tokens, Options options);
 
   std::uint32_t next(State state, std::uint8_t byte) override;
   bool accepting(State state) override;
@@ -49,6 +62,9 @@ class NameSet final : public Terminal {
   // The span of a state between two bytes of the texts; false inside an escape and outside the quotes.
   bool open(State state, Span* out) const;
   State state(const Span& span) const { return at(span.first, span.depth); }
+  const std::vector<std::string_view>& texts() const { return texts_; }
+  // By text, where known and no text begins another; else empty.
+  const std::vector<NameTokens*>& tokens() const { return tokens_; }
   bool whole(const Span& span) const { return texts_[span.first].size() == span.depth; }
   // f(byte, span) for each byte with which some of the texts go on as they are.
   template <class F>
@@ -90,7 +106,11 @@ class NameSet final : public Terminal {
   // Where the byte at `depth` changes; all of [i, end) agree before it.
   std::uint32_t group_end(std::uint32_t i, std::uint32_t end, std::uint32_t depth) const;
 
-  std::vector<std::string> texts_;
+  void settle();
+
+  std::vector<std::string> own_;
+  std::vector<std::string_view> texts_;
+  std::vector<NameTokens*> tokens_;
   Options options_;
   std::vector<std::uint32_t> base_;   // text -> its places, text.size() + 2 of them
   std::vector<std::uint32_t> owner_;  // place -> text

@@ -204,9 +204,9 @@ TerminalPtr TerminalPool::json_key(const KeyLanguage& given) {
   });
 }
 
-TerminalPtr TerminalPool::fanout(std::vector<std::string> texts) {
+TerminalPtr TerminalPool::fanout(std::vector<std::string_view> texts, std::vector<NameTokens*> tokens) {
   if (texts.empty()) return nullptr;
-  return std::make_shared<NameSet>(std::move(texts), NameSet::Options{.transient = true});
+  return std::make_shared<NameSet>(std::move(texts), std::move(tokens), NameSet::Options{.transient = true});
 }
 
 TerminalPtr TerminalPool::spellings(std::vector<std::string> texts) {

@@ -17,6 +17,10 @@
 
 namespace ag {
 
+namespace regular {
+struct NameTokens;
+}
+
 // Strings of a JSON document, after decoding. All parts apply at once (intersection).
 struct StringLanguage {
   std::vector<std::string> patterns;      // ECMA-262 with the u flag, search semantics (not anchored)
@@ -86,8 +90,8 @@ class TerminalPool {
   TerminalPtr json_number(const NumberLanguage&);
   TerminalPtr json_key(const KeyLanguage&);  // labelled; quotes included
   // Exactly these byte strings, labelled by index (labels in the given order, which the caller sorts bytewise).
-  // Not interned: it is per request (tool-name fan-out).
-  TerminalPtr fanout(std::vector<std::string> texts);
+  // Not interned: it is per request (tool-name fan-out). What the views show must outlive the terminal.
+  TerminalPtr fanout(std::vector<std::string_view> texts, std::vector<regular::NameTokens*> tokens = {});
   TerminalPtr spellings(std::vector<std::string> texts);  // the same, interned
   TerminalPtr text(const TextLanguage&);
 

@@ -100,13 +100,18 @@ void Compiler::explain_empty(NodeId root, std::string_view built) {
   }
   if (found == conflicts_.end() && where == root_ && !conflicts_.empty()) found = conflicts_.begin();
   std::string message = "nothing satisfies this schema";
-  if (found != conflicts_.end()) {
-    fail(*found->here, found->keyword, message + ": " + found->why,
-         "Loosen one of the keywords that contradict each other.");
+  const bool other_reason = !built.empty() && built.find("nothing") == std::string_view::npos;
+  if (found == conflicts_.end() && other_reason) throw GrammarError(std::string(built));
+  try {
+    if (found != conflicts_.end()) {
+      fail(*found->here, found->keyword, message + ": " + found->why,
+           "Loosen one of the keywords that contradict each other.");
+    }
+    fail(*where, "", message,
+         where == root_ ? "Check for a property that requires the whole schema again." : "Loosen it.");
+  } catch (GrammarError& e) {
+    throw Unsatisfiable(std::move(e));
   }
-  if (!built.empty() && built.find("nothing") == std::string_view::npos) throw GrammarError(std::string(built));
-  fail(*where, "", message,
-       where == root_ ? "Check for a property that requires the whole schema again." : "Loosen it.");
 }
 
 void Compiler::write_coverage() {

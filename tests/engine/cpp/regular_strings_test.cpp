@@ -238,7 +238,7 @@ void finite() {
 
 void fanouts(TerminalPool& pool) {
   const Texts names{"get", "get_all", "put", "x"};
-  const TerminalPtr t = pool.fanout(names);
+  const TerminalPtr t = pool.fanout({names.begin(), names.end()});
   for (std::size_t i = 0; i < names.size(); ++i) CHECK(label_of(*t, names[i]) == static_cast<std::int64_t>(i));
   CHECK(label_of(*t, "ge") == -2 && label_of(*t, "get_") == -2 && label_of(*t, "gets") == -1);
   check_terminal(*t);
