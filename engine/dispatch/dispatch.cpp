@@ -223,7 +223,8 @@ bool DispatchRule::on_label(std::uint32_t to, const Payload& payload, std::uint3
 void DispatchRule::settle() {
   cheapest_cost_ = kInfinite;
   for (std::uint32_t i = 0; i < spec_.tags.size() && spec_.at_least; ++i) {
-    std::uint64_t cost = add_cost(spec_.tags[i].begin().is_token() ? 1 : spec_.tags[i].begin().text.size(), tag_cost(i));
+    std::uint64_t cost =
+        add_cost(spec_.tags[i].begin().is_token() ? 1 : spec_.tags[i].begin().text.size(), tag_cost(i));
     if (cost < cheapest_cost_) {
       cheapest_cost_ = cost;
       cheapest_ = i;

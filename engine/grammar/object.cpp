@@ -4,6 +4,8 @@
 #include <functional>
 #include <numeric>
 
+#include "regular/codepoints.h"
+
 namespace ag {
 
 namespace {
@@ -16,30 +18,6 @@ bool contains_key(const SeenKey* keys, std::string_view text) {
     if (keys->hash == h && std::string_view(keys->text, keys->size) == text) return true;
   }
   return false;
-}
-
-void append_utf8(std::string* out, std::uint32_t cp) {
-  if (cp < 0x80) {
-    out->push_back(static_cast<char>(cp));
-  } else if (cp < 0x800) {
-    out->push_back(static_cast<char>(0xC0 | cp >> 6));
-    out->push_back(static_cast<char>(0x80 | (cp & 0x3F)));
-  } else if (cp < 0x10000) {
-    out->push_back(static_cast<char>(0xE0 | cp >> 12));
-    out->push_back(static_cast<char>(0x80 | (cp >> 6 & 0x3F)));
-    out->push_back(static_cast<char>(0x80 | (cp & 0x3F)));
-  } else {
-    out->push_back(static_cast<char>(0xF0 | cp >> 18));
-    out->push_back(static_cast<char>(0x80 | (cp >> 12 & 0x3F)));
-    out->push_back(static_cast<char>(0x80 | (cp >> 6 & 0x3F)));
-    out->push_back(static_cast<char>(0x80 | (cp & 0x3F)));
-  }
-}
-
-std::uint32_t hex4(std::string_view text) {
-  std::uint32_t v = 0;
-  for (char c : text) v = v * 16 + static_cast<std::uint32_t>(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
-  return v;
 }
 
 }  // namespace
@@ -89,42 +67,7 @@ bool ObjectRule::unquote(const KeyByte* key, std::string_view rest, std::string*
   for (const KeyByte* k = key; k; k = k->previous) raw[k->length - 1] = static_cast<char>(k->byte);
   raw += rest;
   if (raw.size() < 2) return false;
-  out->clear();
-  for (std::size_t i = 1; i + 1 < raw.size(); ++i) {
-    if (raw[i] != '\\') {
-      out->push_back(raw[i]);
-      continue;
-    }
-    switch (raw[++i]) {
-      case 'n':
-        out->push_back('\n');
-        break;
-      case 'r':
-        out->push_back('\r');
-        break;
-      case 't':
-        out->push_back('\t');
-        break;
-      case 'b':
-        out->push_back('\b');
-        break;
-      case 'f':
-        out->push_back('\f');
-        break;
-      case 'u': {
-        std::uint32_t cp = hex4(std::string_view(raw).substr(i + 1, 4));
-        i += 4;
-        if (cp >= 0xD800 && cp < 0xDC00) {
-          cp = 0x10000 + ((cp - 0xD800) << 10) + (hex4(std::string_view(raw).substr(i + 3, 4)) - 0xDC00);
-          i += 6;
-        }
-        append_utf8(out, cp);
-        break;
-      }
-      default:
-        out->push_back(raw[i]);
-    }
-  }
+  *out = regular::json_unescape(std::string_view(raw).substr(1, raw.size() - 2));
   return true;
 }
 

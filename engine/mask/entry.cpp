@@ -5,6 +5,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "regular/codepoints.h"
 #include "regular/name_set.h"
 
 namespace ag {
@@ -202,6 +203,10 @@ class EntryBuilder {
     for (std::uint32_t i = 0; few != Terminal::kMany && i < few; ++i) live[bytes[i]] = true;
     for (const Rests::Piece& piece : rests_->pieces) {
       start_at(piece.depth);
+      if (all.depth(piece.from) == piece.depth) {
+        walk_below(all, piece.from);
+        continue;
+      }
       for (std::uint32_t n = piece.from; n < piece.until; n = all.skip(n)) {
         if (live[all.byte(n)]) walk(all, n, all.skip(n));
       }
@@ -337,12 +342,11 @@ class EntryBuilder {
         continue;
       }
       if (names.quoted()) {
-        for (const std::uint8_t byte : {'"', '\\'}) {
-          if (byte == '"' && !whole) continue;
-          const std::uint32_t c = trie.child(node, byte);
-          if (!c) continue;
+        const std::uint32_t close = whole ? trie.child(node, '"') : 0;
+        if (close) leaf(trie, close, trie.skip(close), names.closed(span), depth + 1);
+        if (const std::uint32_t escape = trie.child(node, '\\')) {
           path_[depth] = {names.state(span), 0, 0, 0, false, false};
-          walk(trie, c, trie.skip(c));
+          walk(trie, escape, trie.skip(escape));
         }
       }
       names.each_group(span, [&](std::uint8_t byte, const regular::NameSet::Span& below) {
@@ -409,67 +413,84 @@ class EntryBuilder {
   }
 
   void finish() {
+    std::size_t few = 0;
+    for (Group& g : groups_) {
+      if (g.bits.empty() && g.ids.size() > vocab_.words() / 4) g.bits.assign(vocab_.words(), 0);
+      if (g.bits.empty()) few += g.ids.size();
+    }
+    out_->accepted.reserve(groups_.size());
+    out_->ids.reserve(few);
     for (Group& g : groups_) {
       if (g.bits.empty() && g.ids.empty()) continue;
-      if (!g.bits.empty() || g.ids.size() > vocab_.words() / 4) {
-        if (g.bits.empty()) g.bits.assign(vocab_.words(), 0);
+      const auto from = static_cast<std::uint32_t>(out_->ids.size());
+      if (!g.bits.empty()) {
         for (std::uint32_t id : g.ids) g.bits[id / 32] |= 1u << (id % 32);
-        g.ids.clear();
+      } else {
+        out_->ids.insert(out_->ids.end(), g.ids.begin(), g.ids.end());
       }
-      g.ids.shrink_to_fit();
-      out_->accepted.push_back({g.range, std::move(g.bits), std::move(g.ids)});
+      out_->accepted.push_back({g.range, from, static_cast<std::uint32_t>(out_->ids.size()), std::move(g.bits)});
     }
-    std::stable_sort(leaves_.begin(), leaves_.end(), [](const Leaf& a, const Leaf& b) { return a.label < b.label; });
+    if (!std::is_sorted(leaves_.begin(), leaves_.end(), by_label)) {
+      std::stable_sort(leaves_.begin(), leaves_.end(), by_label);
+    }
     for (std::size_t i = 0; i < leaves_.size();) {
-      Entry::Leaves made;
-      made.label = leaves_[i].label;
       std::size_t end = i;
-      while (end < leaves_.size() && leaves_[end].label == made.label) ++end;
+      while (end < leaves_.size() && leaves_[end].label == leaves_[i].label) ++end;
       const std::span<const Leaf> part(leaves_.data() + i, end - i);
-      if (many(part)) {
+      Entry::Leaves& made = out_->leaves.emplace_back();
+      made.label = leaves_[i].label;
+      if (keepable(part)) {
         keep(part, &made.rests);
       } else {
         spell(part);
         merge(&made.rests, [](const Spelled& s) { return s.rest(); });
-        if (rests_) merge(&made.whole, [](const Spelled& s) { return s.whole; });
-        for (const Spelled& s : spelled_) {
-          if (s.whole.substr(0, s.depth).find('\\') != std::string_view::npos) made.escaped.emplace_back(s.id, s.depth);
-        }
+        if (!terminal_.names()) look_at_spelling(&made);
       }
-      out_->leaves.push_back(std::move(made));
       i = end;
     }
     if (ambiguous_.empty()) return;
-    if (many(ambiguous_)) return keep(ambiguous_, &out_->ambiguous);
+    if (keepable(ambiguous_)) return keep(ambiguous_, &out_->ambiguous);
     spell(ambiguous_);
     merge(&out_->ambiguous, [](const Spelled& s) { return s.whole; });
   }
 
+  static bool by_label(const Leaf& a, const Leaf& b) { return a.label < b.label; }
+
+  void look_at_spelling(Entry::Leaves* made) {
+    if (rests_) merge(&made->whole, [](const Spelled& s) { return s.whole; });
+    if (rests_) return;
+    const std::size_t open = start_ == Terminal::kStart ? 1 : 0;
+    for (const Spelled& s : spelled_) {
+      const std::string_view part = s.whole.substr(0, s.depth);
+      if (part.size() < open + 1 || part.find('\\') == std::string_view::npos) continue;
+      made->escaped.push_back({s.id, regular::json_unescape(part.substr(open, part.size() - open - 1))});
+    }
+  }
+
   static constexpr std::size_t kMany = 4096;  // tokens that are left where they are
 
-  // Those of labels and of strings are merged, however many: what is asked of keys is asked of a trie.
-  bool many(std::span<const Leaf> part) const {
-    if (terminal_.labelled()) return false;
+  // Whether leaves stay where they are in the vocabulary's trie: where there is nothing to merge, or too much. What is
+  // asked of the spelling of keys is asked of a trie.
+  bool keepable(std::span<const Leaf> part) const {
     std::size_t tokens = 0;
+    bool last = false;
     for (const Leaf& l : part) {
-      if (l.last || l.trie != &vocab_.trie()) return false;
+      if (l.trie != &vocab_.trie()) return false;
+      last = last || l.last;
       tokens += static_cast<std::size_t>(l.trie->end(l.until - 1) - l.trie->begin(l.from));
     }
-    return tokens > kMany;
+    if (terminal_.names()) return part.size() == 1 || tokens > kMany;
+    return !last && !terminal_.labelled() && tokens > kMany;
   }
 
   void keep(std::span<const Leaf> part, Rests* out) const {
-    out->id = next_id();
-    std::vector<std::pair<std::string_view, std::uint32_t>> ended;
-    for (const Leaf& l : part) {
-      if (l.trie->depth(l.from) > l.depth) {
-        out->pieces.push_back({l.from, l.until, l.depth});
-        continue;
-      }
-      for (const std::uint32_t* t = l.trie->begin(l.from); t != l.trie->end(l.from); ++t) ended.emplace_back("", *t);
-      if (l.from + 1 < l.until) out->pieces.push_back({l.from + 1, l.until, l.depth});
-    }
-    out->trie = ByteTrie(ended);
+    out->pieces.reserve(part.size());
+    for (const Leaf& l : part) out->pieces.push_back({l.from, l.until, l.depth});
+    // One whole subtree is its own name, for all who come to it.
+    const Leaf& first = part.front();
+    const bool subtree =
+        part.size() == 1 && first.depth == first.trie->depth(first.from) && first.until == first.trie->skip(first.from);
+    out->id = subtree ? kSubtree | first.from : next_id();
   }
 
   void spell(std::span<const Leaf> part) {
@@ -498,6 +519,7 @@ class EntryBuilder {
     out->trie = ByteTrie(sorted);
   }
 
+  static constexpr std::uint64_t kSubtree = std::uint64_t{1} << 63;
   static std::uint64_t next_id() {
     static std::atomic<std::uint64_t> last{0};
     return ++last;
@@ -529,9 +551,10 @@ class EntryBuilder {
 }  // namespace
 
 std::size_t Entry::memory() const {
-  std::size_t total = sizeof *this + ambiguous.memory();
-  for (const auto& a : accepted) total += sizeof a + (a.bits.capacity() + a.ids.capacity()) * 4;
-  for (const auto& l : leaves) total += sizeof l + l.rests.memory() + l.whole.memory() + l.escaped.capacity() * 8;
+  std::size_t total = sizeof *this + ambiguous.memory() + ids.capacity() * 4;
+  for (const auto& a : accepted) total += sizeof a + a.bits.capacity() * 4;
+  for (const auto& l : leaves)
+    total += sizeof l + l.rests.memory() + l.whole.memory() + l.escaped.capacity() * (sizeof(Leaves::Escaped) + 8);
   return total;
 }
 

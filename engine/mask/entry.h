@@ -14,7 +14,7 @@
 #include <bitset>
 #include <cstdint>
 #include <memory>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "mask/slices.h"
@@ -31,13 +31,15 @@ struct CounterClass {
   bool operator==(const CounterClass&) const = default;
 };
 
-// What is left of tokens, with their ids. A few are merged into a trie of their own; many stay where they are in the
-// vocabulary's trie.
+// What is left of tokens, with their ids: a trie of their own where several parts of the vocabulary are merged, or parts
+// of the vocabulary's trie as they stand.
 struct Rests {
-  struct Piece {  // subtrees [from, until) of equal depth, below a path of `depth` bytes that is not part of the rest
+  // Subtrees [from, until) of equal depth below a path of `depth` bytes, which is no part of the rest; or one subtree
+  // whose root is the path's end, so that nothing is left of the root's own tokens.
+  struct Piece {
     std::uint32_t from, until, depth;
   };
-  std::uint64_t id = 0;  // never given twice
+  std::uint64_t id = 0;  // equal only for equal rests
   ByteTrie trie;
   std::vector<Piece> pieces;
   std::size_t memory() const { return trie.memory() + pieces.capacity() * sizeof(Piece); }
@@ -46,16 +48,22 @@ struct Rests {
 struct Entry {
   struct Accepted {
     Terminal::Range range;            // labels that are left after the token
-    std::vector<std::uint32_t> bits;  // words(), or empty
-    std::vector<std::uint32_t> ids;   // where they are few
+    std::uint32_t from, until;        // of `ids`
+    std::vector<std::uint32_t> bits;  // words(), where they are many; or empty
   };
   struct Leaves {
     std::uint32_t label;
     Rests rests;
-    Rests whole;  // over other rests: all of each token that the terminal was given
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> escaped;  // tokens with a backslash before the end, and it
+    // Only where the terminal is no set of names:
+    Rests whole;      // over other rests: all of each token that the terminal was given
+    struct Escaped {  // a token that ends a key which it spells with escapes
+      std::uint32_t id;
+      std::string says;  // its part of the key, decoded
+    };
+    std::vector<Escaped> escaped;
   };
   std::vector<Accepted> accepted;
+  std::vector<std::uint32_t> ids;
   std::vector<Leaves> leaves;
   Rests ambiguous;          // whole tokens
   std::bitset<256> inner;   // bytes on which the terminal went on where it could have ended

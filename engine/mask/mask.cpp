@@ -7,7 +7,7 @@ namespace ag {
 
 namespace {
 // Whether some terminal goes on with the byte: dearer questions come after it.
-bool takes(const Config& config, std::uint8_t byte) {
+bool takes(const ConfigView& config, std::uint8_t byte) {
   for (const Item& item : config.items) {
     if (item.terminal->next(item.state, byte) != Terminal::kDead) return true;
   }
@@ -19,14 +19,14 @@ bool takes(const Config& config, std::uint8_t byte) {
 // that the configuration can take; false ends the walk.
 template <class Found>
 void MaskWorkspace::visit(const ByteTrie& trie, std::uint32_t from, std::uint32_t until, std::uint32_t base,
-                          const Config& config, Found found) {
+                          const ConfigView& config, Found found) {
   const std::size_t levels = trie.max_depth() - base + 1;
   if (stack_.size() < levels) stack_.resize(levels);
   if (marks_.size() < levels) marks_.resize(levels);
   const Arena::Mark entry = parser.arena().mark();
   for (std::uint32_t n = from; n < until;) {
     const std::uint32_t level = trie.depth(n) - base;
-    const Config& before = level == 1 ? config : stack_[level - 1];
+    const ConfigView before = level == 1 ? config : ConfigView(stack_[level - 1]);
     parser.arena().release(level == 1 ? entry : marks_[level - 1]);
     if (!takes(before, trie.byte(n)) || !parser.step(before, trie.byte(n), stack_[level])) {
       n = trie.skip(n);
@@ -39,7 +39,7 @@ void MaskWorkspace::visit(const ByteTrie& trie, std::uint32_t from, std::uint32_
   parser.arena().release(entry);
 }
 
-void MaskWorkspace::fill_by_walk(const Vocabulary& vocab, const Config& config, std::uint32_t* row) {
+void MaskWorkspace::fill_by_walk(const Vocabulary& vocab, const ConfigView& config, std::uint32_t* row) {
   std::fill(row, row + vocab.words(), 0u);
   const ByteTrie& trie = vocab.trie();
   visit(trie, 1, trie.nodes(), 0, config, [&](std::uint32_t n) {
@@ -48,14 +48,14 @@ void MaskWorkspace::fill_by_walk(const Vocabulary& vocab, const Config& config, 
   });
 }
 
-bool MaskWorkspace::any(const Vocabulary& vocab, std::uint32_t node, const Config& config) {
+bool MaskWorkspace::any(const Vocabulary& vocab, std::uint32_t node, const ConfigView& config) {
   bool out = false;
   const ByteTrie& trie = vocab.trie();
   visit(trie, node + 1, trie.skip(node), trie.depth(node), config, [&](std::uint32_t) { return !(out = true); });
   return out;
 }
 
-void MaskWorkspace::fill(const Vocabulary& vocab, MaskCache& cache, const Config& config, std::uint32_t* row) {
+void MaskWorkspace::fill(const Vocabulary& vocab, MaskCache& cache, const ConfigView& config, std::uint32_t* row) {
   vocab_ = &vocab;
   cache_ = &cache;
   row_ = row;
@@ -65,12 +65,12 @@ void MaskWorkspace::fill(const Vocabulary& vocab, MaskCache& cache, const Config
   if (row_empty_) std::fill(row, row + vocab.words(), 0u);
 }
 
-void MaskWorkspace::fill_config(const Rests* rests, const Config& config, std::size_t level) {
+void MaskWorkspace::fill_config(const Rests* rests, const ConfigView& config, std::size_t level) {
   if (config.items.size() == 1) return fill_group(rests, config.items.data(), 1, level);
   if (levels_.size() <= level) levels_.push_back(std::make_unique<Level>());
   // Items at the same state of the same terminal share an entry, and what follows them is one configuration.
   std::vector<Item>& sorted = levels_[level]->sorted;
-  sorted = config.items;
+  sorted.assign(config.items.begin(), config.items.end());
   auto key = [](const Item& i) { return std::make_tuple(i.terminal, i.state, i.counter); };
   std::stable_sort(sorted.begin(), sorted.end(), [&](const Item& a, const Item& b) { return key(a) < key(b); });
   for (std::size_t i = 0; i < sorted.size();) {
@@ -103,9 +103,9 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
     row_empty_ = false;
   }
   for (const auto& accepted : entry->accepted) {
-    if (accepted.ids.empty()) continue;
+    if (accepted.from == accepted.until) continue;
     if (labelled && !rule.admits(first.to, first.payload, accepted.range)) continue;
-    for (std::uint32_t id : accepted.ids) set(id);
+    for (std::uint32_t i = accepted.from; i < accepted.until; ++i) set(entry->ids[i]);
   }
   for (const auto& leaves : entry->leaves) {
     if (!rule.reads_key(first.to) || !rule.needs_key(first.to, leaves.label)) {
@@ -135,7 +135,7 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
 }
 
 // Node by node with the parser.
-void MaskWorkspace::walk(const Rests& rests, const Config& config) {
+void MaskWorkspace::walk(const Rests& rests, const ConfigView& config) {
   const auto take = [&](const ByteTrie& trie) {
     return [&](std::uint32_t n) {
       for (auto t = trie.begin(n); t != trie.end(n); ++t) set(*t);
@@ -144,13 +144,23 @@ void MaskWorkspace::walk(const Rests& rests, const Config& config) {
   };
   visit(rests.trie, 1, rests.trie.nodes(), 0, config, take(rests.trie));
   const ByteTrie& all = vocab_->trie();
-  for (const auto& piece : rests.pieces) visit(all, piece.from, piece.until, piece.depth, config, take(all));
+  for (const auto& piece : rests.pieces) {
+    const bool at_end = all.depth(piece.from) == piece.depth;
+    visit(all, piece.from + at_end, piece.until, piece.depth, config, take(all));
+  }
 }
 
-void MaskWorkspace::take_rests(const Rests& rests, const Config& config, std::size_t level) {
+void MaskWorkspace::take_rests(const Rests& rests, const ConfigView& config, std::size_t level) {
   if (config.dead()) return;
   for (auto t = rests.trie.begin(0); t != rests.trie.end(0); ++t) set(*t);
-  if ((rests.trie.nodes() == 1 && rests.pieces.empty()) || config.items.empty()) return;
+  bool more = rests.trie.nodes() > 1;
+  const ByteTrie& all = vocab_->trie();
+  for (const auto& piece : rests.pieces) {
+    const bool at_end = all.depth(piece.from) == piece.depth;
+    for (auto t = all.begin(piece.from); at_end && t != all.end(piece.from); ++t) set(*t);
+    more = more || piece.until > piece.from + at_end;
+  }
+  if (!more || config.items.empty()) return;
   if (++completions_ > kMostCompletions)
     walk(rests, config);
   else
@@ -172,10 +182,11 @@ void MaskWorkspace::leaves_by_key(const Item& item, const Entry::Leaves& leaves,
   const ByteTrie& rests = leaves.rests.trie;  // labelled leaves are merged
   const Rule& rule = *item.node->rule;
   refused_.clear();
-  if (rule.taken_keys(item.payload, item.key, &taken_)) {
+  known_ = rule.taken_keys(item.payload, item.key, &taken_);
+  if (known_) {
     for (std::string_view taken : taken_) refuse(item.key ? "" : "\"", taken);
-    for (const auto& [id, size] : leaves.escaped) {
-      if (!rule.key_is_new(item.payload, item.key, vocab_->bytes(id).substr(0, size))) refused_.push_back(id);
+    for (const auto& escaped : leaves.escaped) {
+      if (std::binary_search(taken_.begin(), taken_.end(), escaped.says)) refused_.push_back(escaped.id);
     }
   } else {  // inside an escape: one by one
     for (std::uint32_t n = 0; n < rests.nodes(); ++n) {
@@ -186,17 +197,8 @@ void MaskWorkspace::leaves_by_key(const Item& item, const Entry::Leaves& leaves,
       }
     }
   }
-  std::sort(refused_.begin(), refused_.end());
   // Which new key it is makes no difference to the rests: a second whole key is not decided here.
-  std::string_view part;
-  for (std::uint32_t n = 0; n < rests.nodes() && part.empty(); ++n) {
-    for (auto t = rests.begin(n); t != rests.end(n); ++t) {
-      if (std::binary_search(refused_.begin(), refused_.end(), *t)) continue;
-      const std::string_view bytes = vocab_->bytes(*t);
-      part = bytes.substr(0, bytes.size() - rests.depth(n));
-      break;
-    }
-  }
+  const std::string_view part = new_key(item, leaves);
   if (part.empty()) return;
   std::erase_if(refused_, [&](std::uint32_t id) { return has(id); });  // allowed for another reason
   Config& after = levels_[level]->after;
@@ -205,6 +207,24 @@ void MaskWorkspace::leaves_by_key(const Item& item, const Entry::Leaves& leaves,
   take_rests(leaves.rests, after, level);
   parser.arena().release(mark);
   for (std::uint32_t id : refused_) row_[id / 32] &= ~(1u << (id % 32));
+}
+
+// How some token that ends a key spells its part of one that is not there yet; empty when all would repeat one.
+std::string_view MaskWorkspace::new_key(const Item& item, const Entry::Leaves& leaves) const {
+  const ByteTrie& rests = leaves.rests.trie;
+  const std::size_t open = item.key ? 0 : 1;  // the quotes are no part of the key
+  for (std::uint32_t n = 0; n < rests.nodes(); ++n) {
+    for (auto t = rests.begin(n); t != rests.end(n); ++t) {
+      const std::string_view bytes = vocab_->bytes(*t);
+      const std::string_view part = bytes.substr(0, bytes.size() - rests.depth(n));
+      const bool plain = known_ && part.find('\\') == std::string_view::npos;
+      if (plain ? !std::binary_search(taken_.begin(), taken_.end(), part.substr(open, part.size() - open - 1))
+                : item.node->rule->key_is_new(item.payload, item.key, part)) {
+        return part;
+      }
+    }
+  }
+  return {};
 }
 
 // Tokens that begin with the rest of a key and its closing quote.

@@ -19,26 +19,27 @@ class MaskWorkspace {
 
   // Writes the bits of all ordinary tokens that `config` can take into `row` (words() words), by the entries of its
   // items' terminal states; what follows a terminal is decided by the parser on what is left of the tokens that end it.
-  void fill(const Vocabulary& vocab, MaskCache& cache, const Config& config, std::uint32_t* row);
+  void fill(const Vocabulary& vocab, MaskCache& cache, const ConfigView& config, std::uint32_t* row);
   // The same by walking the whole trie with the parser: slow, and obviously right.
-  void fill_by_walk(const Vocabulary& vocab, const Config& config, std::uint32_t* row);
+  void fill_by_walk(const Vocabulary& vocab, const ConfigView& config, std::uint32_t* row);
   // Whether some token strictly below `node` of the vocabulary's trie can be taken.
-  bool any(const Vocabulary& vocab, std::uint32_t node, const Config& config);
+  bool any(const Vocabulary& vocab, std::uint32_t node, const ConfigView& config);
 
  private:
   template <class Found>
-  void visit(const ByteTrie& trie, std::uint32_t from, std::uint32_t until, std::uint32_t base, const Config& config,
-             Found found);
+  void visit(const ByteTrie& trie, std::uint32_t from, std::uint32_t until, std::uint32_t base,
+             const ConfigView& config, Found found);
   // Tokens that the configuration can take: all, or of the given rests.
-  void fill_config(const Rests* rests, const Config& config, std::size_t level);
+  void fill_config(const Rests* rests, const ConfigView& config, std::size_t level);
   // The same for items at one state of one terminal.
   void fill_group(const Rests* rests, const Item* items, std::size_t count, std::size_t level);
   // Tokens that end the terminal, by what the rules make of their rests.
   void leaves_of(const Item* items, std::size_t count, const Entry::Leaves& leaves, std::size_t level);
   void leaves_by_key(const Item& item, const Entry::Leaves& leaves, std::size_t level);
+  std::string_view new_key(const Item& item, const Entry::Leaves& leaves) const;
   void refuse(std::string_view quote, std::string_view rest);
-  void take_rests(const Rests& rests, const Config& config, std::size_t level);
-  void walk(const Rests& rests, const Config& config);
+  void take_rests(const Rests& rests, const ConfigView& config, std::size_t level);
+  void walk(const Rests& rests, const ConfigView& config);
   void set(std::uint32_t id) { row_[id / 32] |= 1u << (id % 32); }
   bool has(std::uint32_t id) const { return row_[id / 32] >> (id % 32) & 1; }
 
@@ -55,6 +56,7 @@ class MaskWorkspace {
   std::vector<std::unique_ptr<Level>> levels_;
   std::vector<std::string_view> taken_;
   std::vector<std::uint32_t> refused_;
+  bool known_ = false;  // taken_ says all about keys that may not come
   Config group_, begun_;
   const Vocabulary* vocab_ = nullptr;
   MaskCache* cache_ = nullptr;

@@ -8,7 +8,7 @@ namespace ag {
 namespace {
 std::atomic<std::uint64_t> next_engine{1};
 constexpr std::size_t kMostEngines = 8;  // that keep what they made of a declared tag
-constexpr int kMaxDepth = 1'000;  // nesting of specification nodes, which people write by hand
+constexpr int kMaxDepth = 1'000;         // nesting of specification nodes, which people write by hand
 }  // namespace
 
 EngineCore::EngineCore(std::shared_ptr<const Vocabulary> vocab, EngineOptions options)
@@ -205,7 +205,8 @@ Symbol EngineCore::build_dispatch(Builder& b, const Spec& spec, int depth, std::
     } catch (const Unsatisfiable& e) {
       // A tag that can hold nothing takes nothing away from the others.
       if (left_out->warnings.size() + 1 == spec.children.size()) throw;
-      left_out->warnings.push_back({e.pointer, e.keyword, "the tag '" + tag->begin.text + "' is left out: " + e.message});
+      left_out->warnings.push_back(
+          {e.pointer, e.keyword, "the tag '" + tag->begin.text + "' is left out: " + e.message});
     }
   }
   if (!left_out->warnings.empty()) *coverage = std::move(left_out);

@@ -18,21 +18,53 @@ MaskWorkspace& fresh_workspace() {
   return workspace;
 }
 
-// Copies what a configuration reaches out of the parser's arena.
+bool same(const ConfigView& a, const ConfigView& b) {
+  if (a.complete != b.complete || a.items.size() != b.items.size() || a.tokens.size() != b.tokens.size()) return false;
+  for (std::size_t i = 0; i < a.items.size(); ++i) {
+    const Item &x = a.items[i], &y = b.items[i];
+    if (x.terminal != y.terminal || x.state != y.state || x.node != y.node || x.to != y.to || x.counter != y.counter ||
+        x.key != y.key || !equal(x.payload, y.payload)) {
+      return false;
+    }
+  }
+  for (std::size_t i = 0; i < a.tokens.size(); ++i) {
+    const TokenItem &x = a.tokens[i], &y = b.tokens[i];
+    if (x.ids != y.ids || x.node != y.node || x.to != y.to || !equal(x.payload, y.payload)) return false;
+  }
+  return true;
+}
+
+std::size_t rounded(std::size_t size) { return (size + 15) & ~std::size_t{15}; }
+
+}  // namespace
+
 class Packer {
  public:
-  explicit Packer(Snapshot* out) : out_(out) {}
-
-  void pack(const Config& config) {
-    out_->config = config;
-    for (Item& item : out_->config.items) {
-      item.node = move(item.node);
-      item.payload = move(item.payload);
-      item.key = move(item.key);
+  Ref<const Snapshot> pack(const ConfigView& config) {
+    const std::size_t items = rounded(config.items.size_bytes()), tokens = rounded(config.tokens.size_bytes());
+    const std::size_t fixed = rounded(sizeof(Snapshot)) + items + tokens;
+    const std::size_t size = fixed + (owns_all(config) ? 0 : kFirst);
+    auto* memory = static_cast<std::byte*>(::operator new(size));
+    out_ = new (memory) Snapshot;
+    at_ = memory + fixed;
+    end_ = memory + size;
+    auto* item = new (memory + rounded(sizeof(Snapshot))) Item[config.items.size()];
+    auto* token = new (memory + rounded(sizeof(Snapshot)) + items) TokenItem[config.tokens.size()];
+    out_->items = {item, config.items.size()};
+    out_->tokens = {token, config.tokens.size()};
+    out_->complete = config.complete;
+    for (const Item& from : config.items) {
+      *item = from;
+      item->node = move(from.node);
+      item->payload = move(from.payload);
+      item->key = move(from.key);
+      ++item;
     }
-    for (TokenItem& item : out_->config.tokens) {
-      item.node = move(item.node);
-      item.payload = move(item.payload);
+    for (const TokenItem& from : config.tokens) {
+      *token = from;
+      token->node = move(from.node);
+      token->payload = move(from.payload);
+      ++token;
     }
     while (!pending_.empty()) {
       Node* node = pending_.back();
@@ -42,18 +74,33 @@ class Packer {
         node->links[i].payload = move(node->links[i].payload);
       }
     }
+    return Ref<const Snapshot>::adopt(out_);
   }
 
  private:
-  void* allocate(std::size_t size) {
-    size = (size + 15) & ~std::size_t{15};
-    if (used_ + size > capacity_) {
-      capacity_ = std::max<std::size_t>(out_->memory.empty() ? 240 : 1008, size);
-      out_->memory.emplace_back(new std::byte[capacity_]);
-      used_ = 0;
+  static constexpr std::size_t kFirst = 256, kMore = 1008;
+
+  static bool owns_all(const ConfigView& config) {
+    const auto owned = [](const auto& i) {
+      return i.node->committed && (!i.payload.blob || i.payload.blob->committed);
+    };
+    for (const Item& i : config.items) {
+      if (!owned(i) || (i.key && !i.key->committed)) return false;
     }
-    void* p = out_->memory.back().get() + used_;
-    used_ += size;
+    return std::all_of(config.tokens.begin(), config.tokens.end(), owned);
+  }
+
+  void* allocate(std::size_t size) {
+    size = rounded(size);
+    if (size > static_cast<std::size_t>(end_ - at_)) {
+      const std::size_t block = std::max(kMore, size + rounded(sizeof(Snapshot::Block)));
+      auto* memory = static_cast<std::byte*>(::operator new(block));
+      out_->more_ = new (memory) Snapshot::Block{out_->more_};
+      at_ = memory + rounded(sizeof(Snapshot::Block));
+      end_ = memory + block;
+    }
+    void* p = at_;
+    at_ += size;
     return p;
   }
 
@@ -120,43 +167,28 @@ class Packer {
     return newest;
   }
 
-  Snapshot* out_;
+  Snapshot* out_ = nullptr;
+  std::byte *at_ = nullptr, *end_ = nullptr;
   std::vector<Node*> pending_;
-  std::size_t used_ = 0, capacity_ = 0;
 };
 
-bool same(const Config& a, const Config& b) {
-  if (a.complete != b.complete || a.items.size() != b.items.size() || a.tokens.size() != b.tokens.size()) return false;
-  for (std::size_t i = 0; i < a.items.size(); ++i) {
-    const Item &x = a.items[i], &y = b.items[i];
-    if (x.terminal != y.terminal || x.state != y.state || x.node != y.node || x.to != y.to || x.counter != y.counter ||
-        x.key != y.key || !equal(x.payload, y.payload)) {
-      return false;
-    }
-  }
-  for (std::size_t i = 0; i < a.tokens.size(); ++i) {
-    const TokenItem &x = a.tokens[i], &y = b.tokens[i];
-    if (x.ids != y.ids || x.node != y.node || x.to != y.to || !equal(x.payload, y.payload)) return false;
-  }
-  return true;
+Ref<const Snapshot> Snapshot::of(const ConfigView& config) {
+  thread_local Packer packer;
+  return packer.pack(config);
 }
 
-// Steps over all bytes; the result is in *out. `from` and `out` differ.
-bool step_bytes(Parser& parser, const Config& from, std::string_view bytes, Config* out, Config* spare) {
-  const Config* at = &from;
-  Config *to = out, *other = spare;
-  for (char c : bytes) {
-    if (!parser.step(*at, static_cast<std::uint8_t>(c), *to)) return false;
-    at = to;
-    std::swap(to, other);
+void Snapshot::release() const {
+  if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  for (Block* block = more_; block;) {
+    Block* next = block->next;
+    ::operator delete(block);
+    block = next;
   }
-  if (at == &from) {
-    *out = from;
-  } else if (at != out) {
-    std::swap(*out, *spare);
-  }
-  return true;
+  this->~Snapshot();
+  ::operator delete(const_cast<Snapshot*>(this));
 }
+
+namespace {
 
 // The rules know their own rests, so only the stack of callers is left to minimise: shortest paths to a root over the
 // links, which may run in circles (left recursion).
@@ -214,7 +246,7 @@ class EndSearch {
 
 }  // namespace
 
-Ending shortest_end(const Config& config) {
+Ending shortest_end(const ConfigView& config) {
   Ending best;
   if (config.complete) return best;
   std::uint64_t least = Rule::kInfinite;
@@ -288,42 +320,34 @@ Ending shortest_end(const Config& config) {
 }
 
 // Long histories must not be released by recursion.
-HistoryState::~HistoryState() {
-  std::shared_ptr<HistoryState> next = std::move(previous);
-  bridge.reset();
-  while (next && next.use_count() == 1) {
-    std::shared_ptr<HistoryState> after = std::move(next->previous);
-    next = std::move(after);
+void HistoryState::release() {
+  HistoryState* at = this;
+  while (at && at->refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    // The reference to the one before is taken over, so that the loop drops it.
+    Ref<HistoryState> before = std::move(at->previous);
+    delete at;
+    at = before.leak();
   }
 }
 
 Matcher::Matcher(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(grammar)) {
   auto& ws = fresh_workspace();
   ws.parser.start(grammar_->fragment->root.rule, scratch_a);
-  state_ = commit(nullptr, scratch_a);
+  state_ = commit({}, scratch_a);
 }
 
-std::shared_ptr<HistoryState> Matcher::commit(const std::shared_ptr<HistoryState>& previous,
-                                              const Config& config) const {
-  auto out = std::make_shared<HistoryState>();
-  out->previous = previous;
-  if (previous && same(previous->snapshot->config, config)) {
-    out->snapshot = previous->snapshot;
-  } else {
-    auto snapshot = std::make_shared<Snapshot>();
-    Packer(snapshot.get()).pack(config);
-    out->snapshot = std::move(snapshot);
-  }
-  return out;
+Ref<HistoryState> Matcher::commit(const Ref<HistoryState>& previous, const ConfigView& config) {
+  if (previous && same(*previous->snapshot, config)) return HistoryState::make(previous, previous->snapshot);
+  return HistoryState::make(previous, Snapshot::of(config));
 }
 
-bool Matcher::try_token(const HistoryState& from, std::uint32_t token, std::shared_ptr<HistoryState>* out) const {
-  if (from.ended || token >= vocab().size()) return false;
-  const Config& config = from.snapshot->config;
+bool Matcher::try_token(const Ref<HistoryState>& from, std::uint32_t token, Ref<HistoryState>* out) const {
+  if (from->ended || token >= vocab().size()) return false;
+  const ConfigView config = *from->snapshot;
   auto& ws = fresh_workspace();
   Config* result = &scratch_a;
   bool ok = false;
-  if (vocab().ordinary(token)) ok = step_bytes(ws.parser, config, vocab().bytes(token), &scratch_a, &scratch_b);
+  if (vocab().ordinary(token)) ok = ws.parser.step_all(config, vocab().bytes(token), scratch_a, scratch_b);
   if (!config.tokens.empty() && ws.parser.step_token(config, token, scratch_c)) {
     if (ok) {
       scratch_a.items.insert(scratch_a.items.end(), scratch_c.items.begin(), scratch_c.items.end());
@@ -335,23 +359,20 @@ bool Matcher::try_token(const HistoryState& from, std::uint32_t token, std::shar
     ok = true;
   }
   if (ok) {
-    *out = commit(const_cast<HistoryState&>(from).shared_from_this(), *result);
+    *out = commit(from, *result);
     return true;
   }
   if (config.complete && vocab().is_end(token)) {
-    auto ended = std::make_shared<HistoryState>();
-    ended->previous = const_cast<HistoryState&>(from).shared_from_this();
-    ended->snapshot = from.snapshot;
-    ended->ended = true;
-    *out = std::move(ended);
+    *out = HistoryState::make(from, from->snapshot);
+    (*out)->ended = true;
     return true;
   }
   return false;
 }
 
 bool Matcher::accept(std::uint32_t token) {
-  std::shared_ptr<HistoryState> next;
-  if (!try_token(*state_, token, &next)) return false;
+  Ref<HistoryState> next;
+  if (!try_token(state_, token, &next)) return false;
   state_ = std::move(next);
   ++depth_;
   return true;
@@ -365,13 +386,11 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   auto at = state_;
   for (std::size_t i = 0; i < bytes.size(); i += 256) {
     auto& ws = fresh_workspace();
-    if (!step_bytes(ws.parser, at->snapshot->config, bytes.substr(i, 256), &scratch_a, &scratch_b)) return false;
+    if (!ws.parser.step_all(*at->snapshot, bytes.substr(i, 256), scratch_a, scratch_b)) return false;
     at = commit(at, scratch_a);
   }
   // One history entry for the whole; the pieces between stay alive through it.
-  auto out = std::make_shared<HistoryState>();
-  out->previous = base;
-  out->snapshot = at->snapshot;
+  Ref<HistoryState> out = HistoryState::make(base, at->snapshot);
   out->bridge = at;
   state_ = std::move(out);
   ++depth_;
@@ -383,7 +402,7 @@ void Matcher::rollback(std::uint64_t n) {
     throw ValueError("cannot roll back " + std::to_string(n) + " steps: only " + std::to_string(depth_) +
                      " were accepted");
   }
-  for (std::uint64_t i = 0; i < n; ++i) state_ = state_->previous;
+  for (std::uint64_t i = 0; i < n; ++i) state_ = Ref<HistoryState>(state_->previous);
   depth_ -= n;
 }
 
@@ -391,16 +410,16 @@ void Matcher::reset() { rollback(depth_); }
 
 void Matcher::fill_from(const HistoryState& state, std::uint32_t* row) const {
   const Vocabulary& v = vocab();
-  if (state.ended || state.snapshot->config.items.empty()) std::fill(row, row + v.words(), 0u);
+  if (state.ended || state.snapshot->items.empty()) std::fill(row, row + v.words(), 0u);
   if (state.ended) return;
-  const Config& config = state.snapshot->config;
+  const ConfigView config = *state.snapshot;
   auto& ws = fresh_workspace();
   if (!config.items.empty()) ws.fill(v, grammar_->engine->masks(), config, row);
   add_ids(config, row);
 }
 
 // Tokens that are taken by id: those that the grammar names, and the end.
-void Matcher::add_ids(const Config& config, std::uint32_t* row) const {
+void Matcher::add_ids(const ConfigView& config, std::uint32_t* row) const {
   const Vocabulary& v = vocab();
   for (const TokenItem& item : config.tokens) {
     for (std::uint32_t id : *item.ids) {
@@ -416,14 +435,15 @@ void Matcher::fill_by_walk(std::uint32_t* row) const {
   const Vocabulary& v = vocab();
   std::fill(row, row + v.words(), 0u);
   if (state_->ended) return;
-  const Config& config = state_->snapshot->config;
+  const ConfigView config = *state_->snapshot;
   fresh_workspace().fill_by_walk(v, config, row);
   add_ids(config, row);
 }
 
 bool Matcher::fill(std::uint32_t* row) const {
   const std::size_t words = vocab().words();
-  if (last_ && !state_->ended && last_->of == state_->snapshot) {
+  const bool again = last_ && !state_->ended && last_->of == state_->snapshot;
+  if (again && last_->kept) {
     std::memcpy(row, last_->row.data(), words * 4);
     return last_->masked;
   }
@@ -431,12 +451,12 @@ bool Matcher::fill(std::uint32_t* row) const {
   const std::uint32_t size = vocab().size();
   bool masked = size % 32 && row[size / 32] != (1u << (size % 32)) - 1;
   for (std::uint32_t w = 0; w < size / 32 && !masked; ++w) masked = row[w] != 0xffff'ffffu;
-  if (!state_->ended) {
-    if (!last_) last_ = std::make_unique<Last>();
-    last_->of = state_->snapshot;
-    last_->row.assign(row, row + words);
-    last_->masked = masked;
-  }
+  if (state_->ended) return masked;
+  if (!last_) last_ = std::make_unique<Last>();
+  last_->of = state_->snapshot;
+  last_->kept = again;
+  last_->masked = masked;
+  if (again) last_->row.assign(row, row + words);
   return masked;
 }
 
@@ -445,7 +465,8 @@ std::string Matcher::forced_bytes() const {
   std::string out;
   if (state_->ended) return out;
   auto& ws = fresh_workspace();
-  Config current = state_->snapshot->config, next;
+  Config current, next;
+  ws.parser.step_all(*state_->snapshot, {}, current, next);
   while (out.size() < kMost && !current.complete && current.tokens.empty()) {
     int only = -1;
     bool several = false;
@@ -492,7 +513,7 @@ std::vector<std::uint32_t> Matcher::forced_tokens(
   }
   tokens.resize(good);
   auto& ws = fresh_workspace();
-  if (!step_bytes(ws.parser, state_->snapshot->config, forced, &scratch_a, &scratch_b)) return {};
+  if (!ws.parser.step_all(*state_->snapshot, forced, scratch_a, scratch_b)) return {};
   const Config end = scratch_a;
   // The end of the forced bytes may fall inside a token that the model would rather take: drop trailing tokens while
   // some token from a cut runs past the end.
@@ -519,15 +540,15 @@ std::vector<std::uint32_t> Matcher::forced_tokens(
 
 Ending Matcher::shortest_end() const {
   if (state_->ended) return {};
-  return ag::shortest_end(state_->snapshot->config);
+  return ag::shortest_end(*state_->snapshot);
 }
 
 std::size_t Matcher::validate(const std::vector<std::uint32_t>& tokens) const {
-  std::shared_ptr<HistoryState> at = state_;
+  Ref<HistoryState> at = state_;
   std::size_t n = 0;
   for (; n < tokens.size(); ++n) {
-    std::shared_ptr<HistoryState> next;
-    if (!try_token(*at, tokens[n], &next)) break;
+    Ref<HistoryState> next;
+    if (!try_token(at, tokens[n], &next)) break;
     at = std::move(next);
   }
   return n;
@@ -536,7 +557,7 @@ std::size_t Matcher::validate(const std::vector<std::uint32_t>& tokens) const {
 void Matcher::fill_draft(std::uint32_t* rows, const std::vector<std::uint32_t>& tokens,
                          const std::vector<std::int64_t>& parents) const {
   if (tokens.size() != parents.size()) throw ValueError("a draft needs one parent for each token");
-  std::vector<std::shared_ptr<HistoryState>> states(tokens.size());
+  std::vector<Ref<HistoryState>> states(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     std::uint32_t* row = rows + i * vocab().words();
     std::fill(row, row + vocab().words(), 0u);
@@ -545,7 +566,7 @@ void Matcher::fill_draft(std::uint32_t* rows, const std::vector<std::uint32_t>& 
                        ": parents come before their children, and -1 is the current state");
     }
     const auto& from = parents[i] < 0 ? state_ : states[static_cast<std::size_t>(parents[i])];
-    if (from && try_token(*from, tokens[i], &states[i])) fill_from(*states[i], row);
+    if (from && try_token(from, tokens[i], &states[i])) fill_from(*states[i], row);
   }
 }
 

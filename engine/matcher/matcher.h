@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/ref.h"
 #include "grammar/rule.h"
 #include "mask/mask.h"
 #include "vocab/vocabulary.h"
@@ -27,21 +29,48 @@ struct Grammar {
   std::shared_ptr<const Fragment> fragment;
 };
 
-// An owned configuration: everything that it reaches and that no earlier one owns.
+// An owned configuration, with everything that it reaches and that no earlier one owns, in one block (and more where
+// that does not do).
 struct Snapshot {
-  Config config;
-  std::vector<std::unique_ptr<std::byte[]>> memory;
+  std::span<const Item> items;
+  std::span<const TokenItem> tokens;
+  bool complete = false;
+  operator ConfigView() const { return {items, tokens, complete}; }
+
+  void add_ref() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void release() const;
+  // Copies `config` out of a parser's arena.
+  static Ref<const Snapshot> of(const ConfigView& config);
+
+ private:
+  friend class Packer;
+  struct Block {
+    Block* next;
+  };
+  Snapshot() = default;
+  mutable std::atomic<std::uint32_t> refs_{1};
+  Block* more_ = nullptr;
 };
 
-struct HistoryState : std::enable_shared_from_this<HistoryState> {
-  std::shared_ptr<HistoryState> previous;
-  std::shared_ptr<const Snapshot> snapshot;
-  std::shared_ptr<HistoryState> bridge;  // states between this one and the previous that own parts of the snapshot
+struct HistoryState {
+  Ref<HistoryState> previous;
+  Ref<const Snapshot> snapshot;
+  Ref<HistoryState> bridge;  // states between this one and the previous that own parts of the snapshot
   bool ended = false;
-  HistoryState() = default;
+
+  HistoryState(Ref<HistoryState> before, Ref<const Snapshot> now)
+      : previous(std::move(before)), snapshot(std::move(now)) {}
   HistoryState(const HistoryState&) = delete;
   HistoryState& operator=(const HistoryState&) = delete;
-  ~HistoryState();
+  static Ref<HistoryState> make(Ref<HistoryState> before, Ref<const Snapshot> now) {
+    return Ref<HistoryState>::adopt(new HistoryState(std::move(before), std::move(now)));
+  }
+  void add_ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void release();
+
+ private:
+  ~HistoryState() = default;
+  std::atomic<std::uint32_t> refs_{1};
 };
 
 class Matcher {
@@ -57,7 +86,7 @@ class Matcher {
   Matcher fork() const { return *this; }
   void reset();
 
-  bool can_end() const { return !state_->ended && state_->snapshot->config.complete; }
+  bool can_end() const { return !state_->ended && state_->snapshot->complete; }
   bool ended() const { return state_->ended; }
   std::uint64_t depth() const { return depth_; }
 
@@ -78,25 +107,26 @@ class Matcher {
   const std::shared_ptr<const Grammar>& grammar() const { return grammar_; }
 
  private:
-  bool try_token(const HistoryState& from, std::uint32_t token, std::shared_ptr<HistoryState>* out) const;
-  std::shared_ptr<HistoryState> commit(const std::shared_ptr<HistoryState>& previous, const Config& config) const;
-  void add_ids(const Config& config, std::uint32_t* row) const;
+  bool try_token(const Ref<HistoryState>& from, std::uint32_t token, Ref<HistoryState>* out) const;
+  static Ref<HistoryState> commit(const Ref<HistoryState>& previous, const ConfigView& config);
+  void add_ids(const ConfigView& config, std::uint32_t* row) const;
   void fill_from(const HistoryState& state, std::uint32_t* row) const;
 
-  // The last mask and what it belongs to: while nothing changes (inside a text, inside a string) a fill is a copy.
+  // What the last mask belongs to, and the mask once it was asked for twice: while nothing changes (inside a text, inside
+  // a string) a fill is a copy.
   struct Last {
-    std::shared_ptr<const Snapshot> of;
+    Ref<const Snapshot> of;
     std::vector<std::uint32_t> row;
-    bool masked = true;
+    bool kept = false, masked = true;
   };
 
   std::shared_ptr<const Grammar> grammar_;
-  std::shared_ptr<HistoryState> state_;
+  Ref<HistoryState> state_;
   std::uint64_t depth_ = 0;
   mutable std::unique_ptr<Last> last_;
 };
 
 // Lengths of the shortest ways from a configuration to the end, and one such way.
-Ending shortest_end(const Config& config);
+Ending shortest_end(const ConfigView& config);
 
 }  // namespace ag

@@ -83,7 +83,7 @@ void Parser::start(const Rule* root, Config& out) {
   if (root->nullable) out.complete = true;
 }
 
-bool Parser::step(const Config& in, std::uint8_t byte, Config& out) {
+bool Parser::step(const ConfigView& in, std::uint8_t byte, Config& out) {
   ++pushes;
   begin(out);
   for (const Item& item : in.items) {
@@ -110,7 +110,62 @@ bool Parser::step(const Config& in, std::uint8_t byte, Config& out) {
   return !out.dead();
 }
 
-bool Parser::step_token(const Config& in, std::uint32_t id, Config& out) {
+// A stretch that only one plain terminal reads, and where it cannot end, needs no sets: a table lookup a byte.
+bool Parser::stretch(Item& item, std::string_view& bytes) {
+  Terminal& terminal = *item.terminal;
+  while (!bytes.empty()) {
+    const std::uint32_t next = terminal.next(item.state, static_cast<std::uint8_t>(bytes.front()));
+    if (next == Terminal::kDead) return false;
+    const Terminal::State state = next & Terminal::kStateMask;
+    if (terminal.accepting(state)) return true;
+    if (next & Terminal::kUnit) {
+      if (item.counter >= terminal.max_units()) return false;
+      ++item.counter;
+    }
+    item.state = state;
+    bytes.remove_prefix(1);
+    ++pushes;
+  }
+  return true;
+}
+
+bool Parser::step_all(const ConfigView& in, std::string_view bytes, Config& out, Config& spare) {
+  ConfigView at = in;
+  Config *to = &out, *other = &spare;
+  bool moved = false;
+  while (!bytes.empty()) {
+    if (at.items.size() == 1 && at.tokens.empty() && !at.complete) {
+      Item item = at.items[0];
+      if (!item.terminal->labelled() && !item.node->rule->reads_key(item.to)) {
+        const std::size_t before = bytes.size();
+        if (!stretch(item, bytes)) return false;
+        if (bytes.size() < before) {
+          to->clear();
+          to->items.push_back(item);
+          at = *to;
+          moved = true;
+          std::swap(to, other);
+          continue;
+        }
+      }
+    }
+    if (!step(at, static_cast<std::uint8_t>(bytes.front()), *to)) return false;
+    bytes.remove_prefix(1);
+    at = *to;
+    moved = true;
+    std::swap(to, other);
+  }
+  if (!moved) {
+    out.items.assign(in.items.begin(), in.items.end());
+    out.tokens.assign(in.tokens.begin(), in.tokens.end());
+    out.complete = in.complete;
+  } else if (other != &out) {
+    std::swap(out, spare);
+  }
+  return true;
+}
+
+bool Parser::step_token(const ConfigView& in, std::uint32_t id, Config& out) {
   begin(out);
   for (const TokenItem& item : in.tokens) {
     if (std::binary_search(item.ids->begin(), item.ids->end(), id)) add_position(item.node, item.to, item.payload);

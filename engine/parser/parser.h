@@ -12,6 +12,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/arena.h"
@@ -54,10 +56,19 @@ struct TokenItem {
   std::uint32_t to;
 };
 
+// A configuration to read, wherever it is kept.
+struct ConfigView {
+  std::span<const Item> items;
+  std::span<const TokenItem> tokens;
+  bool complete = false;  // the grammar may end here
+  bool dead() const { return items.empty() && tokens.empty() && !complete; }
+};
+
 struct Config {
   std::vector<Item> items;
   std::vector<TokenItem> tokens;
-  bool complete = false;  // the grammar may end here
+  bool complete = false;
+  operator ConfigView() const { return {items, tokens, complete}; }
   bool dead() const { return items.empty() && tokens.empty() && !complete; }
   void clear() {
     items.clear();
@@ -69,9 +80,11 @@ struct Config {
 class Parser {
  public:
   void start(const Rule* root, Config& out);
+  // The configuration after some bytes. `spare` is scratch; all three differ.
+  bool step_all(const ConfigView& in, std::string_view bytes, Config& out, Config& spare);
   // The configuration after a byte; false (and `out` dead) when the byte cannot follow. `in` and `out` differ.
-  bool step(const Config& in, std::uint8_t byte, Config& out);
-  bool step_token(const Config& in, std::uint32_t id, Config& out);
+  bool step(const ConfigView& in, std::uint8_t byte, Config& out);
+  bool step_token(const ConfigView& in, std::uint32_t id, Config& out);
   // The configuration when the terminals of these items end here, with this label where they have labels. `bytes` are
   // the terminal's last bytes, which the items have not seen (keys are spelled by them).
   void complete(const Item* items, std::size_t count, std::uint32_t label, const std::uint8_t* bytes,
@@ -88,6 +101,8 @@ class Parser {
     std::uint32_t state;
   };
 
+  // Takes bytes while nothing but the terminal's state changes; false when one cannot follow.
+  bool stretch(Item& item, std::string_view& bytes);
   void begin(Config& out);
   void run(Config& out);
   void add_item(Config& out, const Item& item);

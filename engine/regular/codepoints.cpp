@@ -40,6 +40,54 @@ void require_utf8(std::string_view text, const char* what) {
   if (!valid_utf8(text)) throw ValueError(std::string(what) + " is not UTF-8 (lone surrogates cannot be written)");
 }
 
+namespace {
+std::uint32_t hex4(std::string_view text) {
+  std::uint32_t v = 0;
+  for (char c : text) v = v * 16 + static_cast<std::uint32_t>(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
+  return v;
+}
+}  // namespace
+
+std::string json_unescape(std::string_view inside) {
+  std::string out;
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    if (inside[i] != '\\') {
+      out.push_back(inside[i]);
+      continue;
+    }
+    switch (inside[++i]) {
+      case 'n':
+        out.push_back('\n');
+        break;
+      case 'r':
+        out.push_back('\r');
+        break;
+      case 't':
+        out.push_back('\t');
+        break;
+      case 'b':
+        out.push_back('\b');
+        break;
+      case 'f':
+        out.push_back('\f');
+        break;
+      case 'u': {
+        Cp cp = hex4(inside.substr(i + 1, 4));
+        i += 4;
+        if (cp >= 0xD800 && cp < 0xDC00) {
+          cp = 0x10000 + ((cp - 0xD800) << 10) + (hex4(inside.substr(i + 3, 4)) - 0xDC00);
+          i += 6;
+        }
+        append_utf8(&out, cp);
+        break;
+      }
+      default:
+        out.push_back(inside[i]);
+    }
+  }
+  return out;
+}
+
 void append_utf8(std::string* out, Cp cp) {
   const auto put = [&](Cp b) { out->push_back(static_cast<char>(b)); };
   if (cp < 0x80) {

@@ -61,6 +61,7 @@ class NameSet final : public Terminal {
   bool quoted() const { return options_.quoted; }
   // The span of a state between two bytes of the texts; false inside an escape and outside the quotes.
   bool open(State state, Span* out) const;
+  State closed(const Span& span) const { return at(span.first, span.depth + 1); }  // after the quote
   State state(const Span& span) const { return at(span.first, span.depth); }
   const std::vector<std::string_view>& texts() const { return texts_; }
   // By text, where known and no text begins another; else empty.
