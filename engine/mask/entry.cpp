@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <span>
 #include <unordered_map>
 
@@ -31,13 +32,12 @@ class EntryBuilder {
     path_.resize(all.max_depth() + 2);
     if (!rests_) {
       start_at(0);
-      SliceKey loop;
-      SliceKey first;  // ASCII bytes (and other characters) that lead to the loop state
-      Terminal::State to = terminal_.loops() ? find_loop(&first, &loop) : Terminal::kDead;
-      loop_ = loop;
-      loop_state_ = to;
-      if (to != Terminal::kDead && loop.count() >= kPlanFrom) {
-        by_slices(to, first, loop);
+      Slice slice;
+      if (terminal_.loops()) slice = find_slice();
+      loop_ = slice.key;
+      loop_state_ = slice.length == kEndless ? slice.to : Terminal::kDead;
+      if (slice.length) {
+        by_slices(slice);
       } else {
         walk_below(all, 0);
       }
@@ -53,10 +53,20 @@ class EntryBuilder {
   }
 
  private:
-  static constexpr int kWorthIt = 8;    // characters in a loop from which looking for it pays
-  static constexpr int kPlanFrom = 64;  // characters from which what is outside the loop is the smaller part
+  static constexpr int kWorthIt = 8;               // characters of a slice from which it pays
+  static constexpr std::uint32_t kLongEnough = 8;  // steps of a chain from which it pays
+  static constexpr std::uint32_t kEndless = ~0u;
+
+  // Characters that all do the same: after one of `first`, which leads to `to`, up to `length` - 1 of `key`. Tokens made
+  // of them need no walk.
+  struct Slice {
+    Terminal::State to = Terminal::kDead;
+    SliceKey first, key;
+    std::uint32_t length = 0;  // 0: there is none
+  };
 
   struct Step {
+    const std::uint32_t* row;  // of the state; null where it is not kept
     Terminal::State state;
     std::uint32_t units;
     std::uint32_t chars;  // UTF-8 characters begun
@@ -83,25 +93,62 @@ class EntryBuilder {
     std::uint32_t from, until;
   };
 
+  Slice find_slice() {
+    Slice best = find_loop();
+    if (best.length == 0 && !terminal_.labelled() && !counted_) best = find_chain();
+    return best;
+  }
+
   // The state on which most characters loop, seen from the start: itself or one step away.
-  Terminal::State find_loop(SliceKey* first, SliceKey* loop) {
-    Terminal::State best = Terminal::kDead;
+  Slice find_loop() {
+    Slice best;
     int most = 0;
     for (int probe : {-1, int{'e'}, int{' '}, int{'0'}, int{'n'}}) {
       Terminal::State s = start_;
       if (probe >= 0) s = terminal_.next(start_, static_cast<std::uint8_t>(probe)) & Terminal::kStateMask;
-      if (s == Terminal::kDead || s == best) continue;
+      if (s == Terminal::kDead || s == best.to) continue;
       SliceKey l = loop_set(s, s);
       if (l.count() < kWorthIt) continue;
       SliceKey f = s == start_ ? l : loop_set(start_, s);
       if (f.count() * 2 + l.count() > most) {
         most = f.count() * 2 + l.count();
-        best = s;
-        *first = f;
-        *loop = l;
+        best = {s, f, l, kEndless};
       }
     }
     return best;
+  }
+
+  // States of a counted repetition follow one another, by the same characters.
+  Slice find_chain() {
+    for (int probe : {int{'e'}, int{'0'}, int{'E'}, int{' '}}) {
+      const auto byte = static_cast<std::uint8_t>(probe);
+      Terminal::State at = terminal_.next(start_, byte) & Terminal::kStateMask;
+      if (at == Terminal::kDead || at == start_) continue;
+      Slice found{at, {}, {}, 1};
+      for (int b = 0; b < 0x80; ++b) {
+        if (leads(terminal_.next(start_, static_cast<std::uint8_t>(b)), at))
+          found.key.set(static_cast<std::uint8_t>(b));
+      }
+      if (found.key.count() < kWorthIt) continue;
+      found.first = found.key;
+      while (found.length < slices_.max_chars()) {
+        const Terminal::State to = terminal_.next(at, byte) & Terminal::kStateMask;
+        if (to == Terminal::kDead || !all_lead(at, to, found.key)) break;
+        at = to;
+        ++found.length;
+      }
+      if (terminal_.exhausted(at)) --found.length;  // its tokens are leaves
+      if (found.length >= kLongEnough) return found;
+    }
+    return {};
+  }
+
+  bool all_lead(Terminal::State from, Terminal::State to, const SliceKey& key) {
+    for (int b = 0; b < 0x80; ++b) {
+      const auto byte = static_cast<std::uint8_t>(b);
+      if (key.has(byte) && !leads(terminal_.next(from, byte), to)) return false;
+    }
+    return true;
   }
 
   // Characters that lead from `from` to `to`, one unit each where units are counted.
@@ -151,7 +198,8 @@ class EntryBuilder {
     return true;
   }
 
-  void by_slices(Terminal::State to, const SliceKey& first, const SliceKey& loop) {
+  void by_slices(const Slice& slice) {
+    const auto& [to, first, loop, length] = slice;
     auto plan = slices_.plan(loop);
     const ByteTrie& all = vocab_.trie();
     const ByteTrie& rest = plan->rest;
@@ -160,6 +208,14 @@ class EntryBuilder {
     if (counted_ && counter_.room < slices_.max_chars()) {
       const auto& fits = slices_.at_most(counter_.room);
       for (std::size_t w = 0; w < bits.size(); ++w) bits[w] &= fits[w];
+    }
+    if (length < slices_.max_chars()) {
+      const auto& fits = slices_.at_most(length);
+      for (std::size_t w = 0; w < bits.size(); ++w) {
+        for (std::uint32_t longer = bits[w] & ~fits[w]; longer; longer &= longer - 1)
+          walk_token(static_cast<std::uint32_t>(w * 32) + static_cast<std::uint32_t>(std::countr_zero(longer)));
+        bits[w] &= fits[w];
+      }
     }
     for (std::uint32_t n = 1; n < all.nodes(); n = all.skip(n)) {
       if (sliced(all.byte(n))) continue;
@@ -179,7 +235,7 @@ class EntryBuilder {
 
   void start_at(std::uint32_t depth) {
     base_ = depth;
-    path_[depth] = {start_, 0, 0, 0, terminal_.accepting(start_), false};
+    path_[depth] = {terminal_.row(start_), start_, 0, 0, 0, terminal_.accepting(start_), false};
   }
 
   void walk_below(const ByteTrie& trie, std::uint32_t node) {
@@ -217,7 +273,7 @@ class EntryBuilder {
   void descend(const ByteTrie& trie, std::uint32_t node) {
     const Step& at = path_[trie.depth(node)];
     std::uint8_t bytes[Terminal::kFew];
-    const std::uint32_t few = at.exits ? Terminal::kMany : terminal_.few_live(at.state, bytes);
+    const std::uint32_t few = at.exits || at.row ? Terminal::kMany : terminal_.few_live(at.state, bytes);
     if (few == Terminal::kMany) {
       if (node + 1 < trie.skip(node)) pending_.push_back({node + 1, trie.skip(node)});
       return;
@@ -231,6 +287,35 @@ class EntryBuilder {
   void walk(const ByteTrie& trie, std::uint32_t from, std::uint32_t until) {
     pending_.push_back({from, until});
     run(trie);
+  }
+
+  // One token by itself, not what is below it in the trie.
+  void walk_token(std::uint32_t id) {
+    const ByteTrie& all = vocab_.trie();
+    std::uint32_t node = 0, depth = 0;
+    bool alive = true;
+    const std::string_view bytes = vocab_.bytes(id);
+    for (unsigned char c : bytes) node = all.child(node, c);
+    for (; alive && depth < bytes.size(); ++depth) {
+      ++out_->nodes;
+      const auto byte = static_cast<std::uint8_t>(bytes[depth]);
+      const Step& before = path_[depth];
+      const std::uint32_t next = terminal_.next(before.state, byte);
+      Step& at = path_[depth + 1];
+      at = {nullptr, next & Terminal::kStateMask, 0, 0, byte, false, before.exits};
+      alive = next != Terminal::kDead;
+      if (alive) at.accepting = terminal_.accepting(at.state);
+      at.exits = at.exits || at.accepting;
+    }
+    const Step& last = path_[depth];
+    if (!alive) {
+      refused(all, node, node + 1, depth);
+    } else if (!last.accepting || !terminal_.exhausted(last.state)) {
+      group(ranged_ ? terminal_.range(last.state) : Terminal::Range{}).ids.push_back(id);
+    } else {
+      leaf(all, node, node + 1, last.state, depth);
+      inner_exits(all, node, node + 1, depth - 1);
+    }
   }
 
   // Depth first, so that the path above what is queued stays as it is.
@@ -256,14 +341,19 @@ class EntryBuilder {
     const std::uint32_t depth = trie.depth(n);
     const std::uint8_t byte = trie.byte(n);
     const Step& before = path_[depth - 1];
-    std::uint32_t next = terminal_.next(before.state, byte);
-    Step at{
-        next & Terminal::kStateMask, before.units, before.chars + ((byte & 0xC0) != 0x80), byte, false, before.exits};
+    std::uint32_t next = before.row ? before.row[byte] : terminal_.next(before.state, byte);
+    if (next == Terminal::kDead && !before.exits) return false;
+    Step at = before;
+    at.state = next & Terminal::kStateMask;
+    at.row = nullptr;
+    at.byte = byte;
+    at.chars += (byte & 0xC0) != 0x80;
+    at.accepting = false;
     if (next & Terminal::kUnit) next = ++at.units > counter_.room && counted_ ? Terminal::kDead : next;
     if ((next & Terminal::kClose) && before.units < counter_.need) next = Terminal::kDead;
     if (next == Terminal::kDead) {
       path_[depth].byte = byte;
-      refused(trie, n, depth);
+      refused(trie, n, trie.skip(n), depth);
       return false;
     }
     at.accepting = terminal_.accepting(at.state);
@@ -281,6 +371,8 @@ class EntryBuilder {
       loops_below(trie, n, at);
       return false;
     }
+    if (trie.skip(n) == n + 1) return false;
+    path_[depth].row = terminal_.row(at.state);
     return true;
   }
 
@@ -334,7 +426,7 @@ class EntryBuilder {
         if (span.end - span.first == 1) {  // nothing goes on from here
           leaf(trie, node, trie.skip(node), names.state(span), depth);
         } else {  // one name begins another: ends and goes on, which is for the general way
-          path_[depth] = {names.state(span), 0, 0, trie.byte(node), true, true};
+          path_[depth] = {nullptr, names.state(span), 0, 0, trie.byte(node), true, true};
           for (std::uint32_t d = base_ + 1; d < depth; ++d) path_[d].accepting = path_[d].exits = false;
           descend(trie, node);
           run(trie);
@@ -345,7 +437,7 @@ class EntryBuilder {
         const std::uint32_t close = whole ? trie.child(node, '"') : 0;
         if (close) leaf(trie, close, trie.skip(close), names.closed(span), depth + 1);
         if (const std::uint32_t escape = trie.child(node, '\\')) {
-          path_[depth] = {names.state(span), 0, 0, 0, false, false};
+          path_[depth] = {nullptr, names.state(span), 0, 0, 0, false, false};
           walk(trie, escape, trie.skip(escape));
         }
       }
@@ -356,10 +448,10 @@ class EntryBuilder {
   }
 
   // The terminal does not go on into this subtree.
-  void refused(const ByteTrie& trie, std::uint32_t node, std::uint32_t depth) {
+  void refused(const ByteTrie& trie, std::uint32_t node, std::uint32_t until, std::uint32_t depth) {
     if (depth < base_ + 2 || !path_[depth - 1].exits) return;
-    if (path_[depth - 1].accepting) leaf(trie, node, trie.skip(node), path_[depth - 1].state, depth - 1);
-    if (depth >= base_ + 3) inner_exits(trie, node, trie.skip(node), depth - 2);
+    if (path_[depth - 1].accepting) leaf(trie, node, until, path_[depth - 1].state, depth - 1);
+    if (depth >= base_ + 3) inner_exits(trie, node, until, depth - 2);
   }
 
   void leaf(const ByteTrie& trie, std::uint32_t from, std::uint32_t until, Terminal::State state, std::uint32_t depth) {

@@ -12,22 +12,26 @@ std::shared_ptr<const SlicePlan> Slices::plan(const SliceKey& key) {
   if (slot) return slot;
   auto out = std::make_shared<SlicePlan>();
   const Vocabulary& v = *vocab_;
-  // A subtree made only of the slice's characters, reached by them, holds only tokens of the slice.
+  // What does not begin with the slice's characters is in neither part. A subtree made only of them, reached by them,
+  // holds only tokens of the slice.
   std::vector<char> inside(v.trie().max_depth() + 1, 0);
   inside[0] = 1;
   out->rest = v.trie().part(
       [&](std::uint32_t n) {
         const std::uint32_t d = v.trie().depth(n);
         inside[d] = inside[d - 1] && key.has_lead(v.trie().byte(n));
-        if (!inside[d] || !key.covers(v.below(n))) return true;
+        if (!inside[d]) return d > 1;
+        if (!key.covers(v.below(n))) return true;
         for (auto t = v.trie().begin(n); t != v.trie().end(n); ++t) {
           if (!key.covers(v.signature(*t), v.whole(*t))) return true;
         }
         return false;
       },
       [&](std::uint32_t id) { return !key.covers(v.signature(id), v.whole(id)); });
-  out->bits = v.all_bits();
-  for (std::uint32_t id : out->rest.values()) out->bits[id / 32] &= ~(1u << (id % 32));
+  out->bits.assign(v.words(), 0);
+  for (std::uint32_t id = 0; id < v.size(); ++id) {
+    if (v.ordinary(id) && key.covers(v.signature(id), v.whole(id))) out->bits[id / 32] |= 1u << (id % 32);
+  }
   slot = out;
   if (plans_.size() > kMostPlans) {
     for (auto it = plans_.begin(); it != plans_.end(); ++it) {

@@ -88,6 +88,8 @@ class CountedTerminal final : public Terminal {
   std::uint64_t min_units() const override { return min_; }
   std::uint64_t max_units() const override { return max_; }
   std::bitset<256> live(State state) override { return core_->live(state); }
+  std::uint32_t few_live(State state, std::uint8_t* out) override { return core_->few_live(state, out); }
+  const std::uint32_t* row(State state) override { return core_->row(state); }
   std::size_t bytes() const override { return sizeof(*this); }
   Terminal* table() override { return core_.get(); }
 

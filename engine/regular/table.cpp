@@ -144,6 +144,12 @@ std::uint32_t TableTerminal::few_live(State state, std::uint8_t* out) {
   return sparse->size;
 }
 
+const std::uint32_t* TableTerminal::row(State state) {
+  std::uintptr_t row = slot(state).row.load(std::memory_order_acquire);
+  if (row == 0) row = miss(state);
+  return row & 1u ? nullptr : reinterpret_cast<const Dense*>(row)->to.data();
+}
+
 Terminal::Range TableTerminal::range(State state) {
   constexpr std::uint64_t kKnown = std::uint64_t{1} << 63, kOthers = std::uint64_t{1} << 62, kPart = (1u << 31) - 1;
   Slot& here = slot(state);

@@ -41,6 +41,7 @@ class TableTerminal : public Terminal {
   Range range(State state) final;
   std::bitset<256> live(State state) final;
   std::uint32_t few_live(State state, std::uint8_t* out) final;
+  const std::uint32_t* row(State state) final;
   std::size_t bytes() const override { return bytes_.load(std::memory_order_relaxed); }
 
   std::uint32_t step(State state, std::uint8_t byte) {

@@ -97,6 +97,8 @@ class Terminal {
       out[at++] = static_cast<std::uint8_t>(b);
     return at;
   }
+  // next() of a state for all bytes, where it is kept as a table; it stays as long as the terminal.
+  virtual const std::uint32_t* row(State) { return nullptr; }
   // This terminal as a set of names, where it is one.
   virtual const regular::NameSet* names() const { return nullptr; }
   // Whether some state may take most characters and stay as it is.
