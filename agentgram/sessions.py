@@ -14,6 +14,7 @@ import json
 import os
 import socket
 import sqlite3
+import sys
 import threading
 import time
 import weakref
@@ -406,7 +407,7 @@ def _is_gone(process: str | None) -> bool:
     if process is None:
         return False
     host, pid, started = json.loads(process)
-    if host != socket.gethostname():
+    if host != socket.gethostname() or sys.platform == "win32":  # where signal 0 would end the process
         return False
     try:
         os.kill(pid, 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -106,8 +105,6 @@ class TransformersModel:
         """Tokens that the model can attend to, prompt and reply together."""
         self._decoder = Decoder(self.engine, self.format, context=self.context)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"agentgram {name}")
-        self._counting = threading.Lock()
-        self._counter: Any = None
 
     @property
     def name(self) -> str:
@@ -120,12 +117,10 @@ class TransformersModel:
 
     def count_tokens(self, what: str | ModelRequest) -> int:
         """Tokens of a text, or of the prompt of a turn. Safe from any thread, also while the model writes."""
-        with self._counting:
-            if self._counter is None:  # a tokenizer of its own: the forward thread's must not be entered twice
-                self._counter = copy.deepcopy(self.tokenizer)
-            if isinstance(what, str):
-                return len(self._counter(what, add_special_tokens=False)["input_ids"])
-            return len(self.format.render(what.permitted, self._counter).tokens or ())
+        # The forward thread may encode at the same time: that only reads, for no truncation or padding is ever set.
+        if isinstance(what, str):
+            return len(self.tokenizer(what, add_special_tokens=False)["input_ids"])
+        return len(self.format.render(what.permitted, self.tokenizer).tokens or ())
 
     def _turn(self, request: ModelRequest, stopped: Callable[[], bool]) -> Iterator[ModelEvent]:
         prompt = self.format.render(request.permitted, self.tokenizer)

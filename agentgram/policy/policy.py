@@ -56,8 +56,14 @@ class Rule:
             (not self.users or principal.id in self.users)
             and (not self.roles or not self.roles.isdisjoint(principal.roles))
             and (not self.tags or not self.tags.isdisjoint(definition.tags))
-            and any(_matcher(glob)(definition.name) for glob in self.tools)
+            and any(_matcher(glob)(definition.name) and self._reaches(glob, definition) for glob in self.tools)
         )
+
+    def _reaches(self, glob: str, definition: ToolDefinition) -> bool:
+        """Whether a rule may speak of this tool: one that grants reaches foreign tools only where it names them."""
+        if self.effect == "deny" or not definition.source:
+            return True
+        return glob.startswith(f"{definition.source}.") or glob == definition.name
 
 
 @functools.lru_cache(maxsize=4096)

@@ -157,6 +157,7 @@ class Tool(Generic[P, R_co]):
         max_result_tokens: int | None = None,
         output: Trust = "untrusted",
         unsupported: Unsupported = "error",
+        source: str = "",
     ) -> Tool[..., Any]:
         """A tool whose arguments are described by a schema.
 
@@ -173,12 +174,13 @@ class Tool(Generic[P, R_co]):
             output: Whether results may be believed.
             unsupported: What to do with keywords that the grammar cannot enforce: refuse, or loosen them and leave
                 them to validation.
+            source: Who else offers the tool; a policy's globs reach it only where they name it or its source.
 
         Raises:
             DefinitionError: The name cannot name a tool, or the schema does not describe an object.
         """
         definition = ToolDefinition(
-            name=name, description=description, schema=schema, tags=_words(tags), unsupported=unsupported
+            name=name, description=description, schema=schema, tags=_words(tags), unsupported=unsupported, source=source
         )
         parameters = signature.of_schema(schema, name=name)
         return Tool(
@@ -348,5 +350,7 @@ def _words(tags: str | Collection[str]) -> frozenset[str]:
 
 
 def _replace(definition: ToolDefinition, **changes: Any) -> ToolDefinition:
-    values = {key: getattr(definition, key) for key in ("name", "description", "schema", "tags", "unsupported")}
+    values = {
+        key: getattr(definition, key) for key in ("name", "description", "schema", "tags", "unsupported", "source")
+    }
     return ToolDefinition(**{**values, **changes})

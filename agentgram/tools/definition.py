@@ -32,6 +32,8 @@ class ToolDefinition:
     """Words that policies select by; never shown to the model."""
     unsupported: Unsupported = "error"
     """Whether keywords that the grammar cannot enforce are refused or loosened."""
+    source: str = ""
+    """Who else offers the tool, such as an MCP server's name; empty for the host's own."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.match(self.name):

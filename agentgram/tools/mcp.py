@@ -97,6 +97,7 @@ class MCPToolset(Toolset):
                     timeout=timeout,
                     max_result_tokens=max_result_tokens,
                     unsupported="relax",
+                    source=name,
                 )
                 for tool in chosen
             )

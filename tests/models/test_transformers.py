@@ -277,6 +277,22 @@ async def test_tokens_are_counted_while_the_model_writes(tiny: TransformersModel
     )
 
 
+def test_a_run_that_outgrows_the_context_carries_what_was_done() -> None:
+    from agentgram import Agent, Limits
+
+    def look(closely: bool) -> str:
+        return "much text " * 200
+
+    tokenizer = tiny_tokenizer()
+    model = TransformersModel.wrap(tiny_model(len(tokenizer), context=1024), tokenizer, format="smollm2")
+    with pytest.raises(ContextOverflow, match="context holds 1024") as caught:
+        Agent(model, tools=[look]).run_sync(
+            "go", tool_choice="required", settings=ModelSettings(max_tokens=60), limits=Limits(steps=9)
+        )
+    assert [record.status for record in caught.value.run.calls] == ["done"]
+    assert caught.value.run.messages[-1].role == "tool"
+
+
 def test_no_models_keeps_weights_from_being_loaded(tmp_path: Any, tiny: TransformersModel) -> None:
     from agentgram import Agent
     from agentgram.models import load_model

@@ -217,3 +217,27 @@ def test_mistakes_in_a_file_are_told_with_their_place(tmp_path: Path, text: str,
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="no policy can be read from"):
         Policy.load(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("glob", "reaches"),
+    [
+        ("*", False),
+        ("*.wipe", False),
+        ("sho*", False),
+        ("shop*", False),
+        ("shop.*", True),
+        ("shop.w?pe", True),
+        ("shop.wipe", True),
+    ],
+)
+def test_a_glob_reaches_foreign_tools_only_where_it_names_them(glob: str, reaches: bool) -> None:
+    foreign = ToolDefinition(name="shop.wipe", source="shop")
+    own = named("shop.wipe")
+    for make in (allow, ask):
+        assert not Policy(make(glob)).decide(BOB, own).denied
+        assert Policy(make(glob)).decide(BOB, foreign).denied is not reaches
+    assert Policy(allow("shop.*"), deny(glob)).decide(BOB, foreign).denied, "what is denied is denied everywhere"
+    renamed = Tool.from_schema("shop.wipe", {"type": "object"}, source="shop").renamed("wipe")
+    assert Policy(allow("*")).decide(BOB, renamed).denied
+    assert Policy(allow("wipe")).decide(BOB, renamed).allowed

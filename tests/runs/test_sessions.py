@@ -114,6 +114,21 @@ class TestConversations:
         assert kept == [["user", "assistant"], ["user", "assistant", "tool"]]
         assert session.messages == stream.result.messages
 
+    def test_hold_calls_that_wait_for_somebody(self, path: Path) -> None:
+        from agentgram import Tool
+        from agentgram.messages import ToolResultPart, tool_results
+
+        ask = Tool.from_schema("ask", {"type": "object", "properties": {}})
+        session = SQLiteSession(path, "a")
+        agent = scripted(call("ask"), "thanks", call("ask"), "never mind", tools=[ask])
+        (waiting,) = agent.run_sync("?", session=session).pending
+        answer = tool_results(ToolResultPart(name="ask", content="yes", call_id=waiting.id))
+        assert agent.run_sync(answer, session=session).output == "thanks"
+        assert session.messages[2] == answer
+        assert agent.run_sync("?", session=session).pending
+        agent.run_sync("Forget it.", session=session)
+        assert session.messages[-3].results[0].content == INTERRUPTED
+
     def test_take_no_other_history(self, path: Path) -> None:
         with pytest.raises(DefinitionError, match="give one of them"):
             scripted("x").run_sync("?", session=SQLiteSession(path, "a"), messages=[])

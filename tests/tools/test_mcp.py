@@ -95,6 +95,10 @@ def test_policies_go_by_the_qualified_name() -> None:
         agent = scripted(call("calc.fail", text="x"), "x", tools=calc, policy=Policy(allow("calc.add")))
         result = agent.run_sync("?", user=Principal("bob"))
         assert [denied.tool for denied in result.denied] == ["calc.fail"]
+        assert all(t.definition.source == "calc" for t in calc)
+        assert Policy(allow("*")).tools_for(Principal("bob"), calc) == [], (
+            "a glob for one's own tools is not for others'"
+        )
 
 
 def test_only_what_is_wanted_in_the_hosts_own_words() -> None:
