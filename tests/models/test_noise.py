@@ -126,7 +126,7 @@ async def test_they_are_models_of_an_agent() -> None:
     agent = Agent(model, tools=[count])
     result = await agent.run("go", tool_choice="required", settings=ModelSettings(max_tokens=80))
     assert ran
-    assert [c.arguments["number"] for c in result.calls] == ran
+    assert [c.arguments["number"] for c in result.calls if not c.error] == ran, "what was cut off is not made"
 
 
 def test_an_adversary_writes_its_target_where_it_may() -> None:

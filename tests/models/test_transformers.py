@@ -287,7 +287,11 @@ def test_a_run_that_outgrows_the_context_carries_what_was_done() -> None:
     model = TransformersModel.wrap(tiny_model(len(tokenizer), context=1024), tokenizer, format="smollm2")
     with pytest.raises(ContextOverflow, match="context holds 1024") as caught:
         Agent(model, tools=[look]).run_sync(
-            "go", tool_choice="required", settings=ModelSettings(max_tokens=60), limits=Limits(steps=9)
+            "go",
+            tool_choice="required",
+            parallel=False,
+            settings=ModelSettings(max_tokens=120),
+            limits=Limits(steps=9),
         )
     assert [record.status for record in caught.value.run.calls] == ["done"]
     assert caught.value.run.messages[-1].role == "tool"
