@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agentgram.engine import _core
 from agentgram.engine.native import native_spec
@@ -20,16 +22,30 @@ if TYPE_CHECKING:
     import numpy as np
 
 _core.set_grammar_error(GrammarError)
+atexit.register(_core.stop_workers)
+
+_JIT = {"off": 0, "lazy": 1, "warm": 2}
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """What an engine may use."""
+    """What an engine may use, and which of its mechanisms it does without (to measure what each is worth)."""
 
     cache_bytes: int = 256 << 20
     """Bound on everything that grammars share, in bytes; what is least recently used goes first."""
     threads: int | None = None
-    """Threads for batches; None for one per core."""
+    """Threads for batches of masks and for building them ahead; None for one per core. 1: none but the caller's."""
+    jit: Literal["off", "lazy", "warm"] = "warm"
+    """When masks are built (XGrammar-2, just-in-time compilation). ``lazy``: when they are first asked for. ``warm``: those
+    that take longest also on another thread, as soon as a grammar is compiled and while a model reads its prompt (with one
+    thread: only by :meth:`Grammar.warm`). ``off``: inside ``compile``, all that can be foreseen."""
+    cross_grammar_cache: bool = True
+    """Whether grammars share their parts; without it each is compiled for itself."""
+    repetition_compression: bool = True
+    """Whether the values of a counter that no token can tell apart share their masks."""
+    adaptive_masks: bool = True
+    """Whether masks are put together from what is known of terminals' states; without it each is a walk of the
+    vocabulary with the parser."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,17 +53,25 @@ class EngineStats:
     """Counters of an engine since it was made."""
 
     cache_bytes: int
-    """Bytes that shared parts hold now."""
-    entries: int
+    """Bytes that shared parts hold now: compiled schemas, terminals, entries of masks."""
+    fragments: int
     """Compiled schemas in the cache."""
     terminals: int
     """Terminals in the cache."""
+    entries: int
+    """Entries of masks in the cache."""
     perfect_hits: int
-    """Schemas that were found compiled."""
+    """Schemas that were found compiled, with all that was built for them."""
+    partial_hits: int
+    """Entries of masks that were found, whatever grammar they were built for."""
     misses: int
     """Schemas that had to be compiled."""
+    builds: int
+    """Entries of masks that had to be built."""
     evictions: int
-    """Schemas that were dropped for want of room."""
+    """Schemas and entries that were dropped for want of room."""
+    nodes_walked: int
+    """Nodes of vocabularies' tries that were visited to build entries."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,15 +221,30 @@ class Matcher:
 class Grammar:
     """A compiled specification: immutable, shareable between threads."""
 
-    __slots__ = ("_native", "_vocab")
+    __slots__ = ("_engine", "_native", "_vocab")
 
-    def __init__(self, native: _core.Grammar, vocab: Vocabulary) -> None:
+    def __init__(self, native: _core.Grammar, engine: Engine) -> None:
         self._native = native
-        self._vocab = vocab
+        self._engine = engine
+        self._vocab = engine.vocab
 
     def matcher(self) -> Matcher:
         """A matcher at the grammar's start."""
         return Matcher(self._native.matcher(), self._vocab)
+
+    def warm(self, top: int = 64, timeout: float | None = None) -> Future[None]:
+        """Builds masks before they are asked for: those of the ``top`` states that take longest.
+
+        They are built on another thread, or, where the engine has one thread, before this returns.
+
+        Args:
+            top: How many states.
+            timeout: Seconds after which no further one is begun; None for no bound.
+
+        Returns:
+            Done when they are built. Cancelling it before it has begun keeps it from beginning.
+        """
+        return self._engine._warm(self, top, timeout)
 
     @property
     def report(self) -> CoverageReport:
@@ -232,7 +271,20 @@ class Engine:
     def __init__(self, vocab: Vocabulary, options: EngineOptions | None = None) -> None:
         self.vocab = vocab
         self.options = options or EngineOptions()
-        self._native = _core.EngineCore.make(vocab._native, self.options.cache_bytes)
+        if self.options.jit not in _JIT:
+            raise ValueError(f"jit is {self.options.jit!r}: use 'off', 'lazy' or 'warm'.")
+        if self.options.threads is not None and self.options.threads < 1:
+            raise ValueError(f"threads is {self.options.threads}: use at least 1, or None for one per core.")
+        self._threads = self.options.threads or os.cpu_count() or 1
+        self._native = _core.EngineCore.make(
+            vocab._native,
+            self.options.cache_bytes,
+            self._threads,
+            _JIT[self.options.jit],
+            self.options.cross_grammar_cache,
+            self.options.repetition_compression,
+            self.options.adaptive_masks,
+        )
         self._pool: ThreadPoolExecutor | None = None
 
     @classmethod
@@ -256,19 +308,31 @@ class Engine:
         """
         handle = native_spec(spec)
         if timeout is None:
-            return Grammar(self._native.compile(handle), self.vocab)
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="agentgram-compile")
-        future: Future[_core.Grammar] = self._pool.submit(self._native.compile, handle)
+            return Grammar(self._native.compile(handle), self)
+        future: Future[_core.Grammar] = self._background().submit(self._native.compile, handle)
         try:
-            return Grammar(future.result(timeout), self.vocab)
+            return Grammar(future.result(timeout), self)
         except FutureTimeout:
             raise GrammarError(
                 f"compiling took longer than {timeout} s", hint="Give it more time, or make the grammar smaller."
             ) from None
 
+    def _background(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="agentgram-compile")
+        return self._pool
+
+    def _warm(self, grammar: Grammar, top: int, timeout: float | None) -> Future[None]:
+        seconds = float("inf") if timeout is None else timeout
+        if self._threads > 1:
+            return self._background().submit(lambda: (self._native.warm(grammar._native, top, seconds), None)[1])
+        done: Future[None] = Future()
+        self._native.warm(grammar._native, top, seconds)
+        done.set_result(None)
+        return done
+
     def fill_masks(self, matchers: Sequence[Matcher], mask: Any, rows: Sequence[int] | None = None) -> None:
-        """Fills one row for each matcher; the GIL is released meanwhile.
+        """Fills one row for each matcher, on several threads where that is faster; the GIL is released meanwhile.
 
         Args:
             matchers: Matchers of this engine's vocabulary.
@@ -278,7 +342,8 @@ class Engine:
         Raises:
             ValueError: The mask's shape or the number of rows is wrong.
         """
-        _core.fill_masks([m._native for m in matchers], mask, list(rows if rows is not None else range(len(matchers))))
+        at = list(rows if rows is not None else range(len(matchers)))
+        _core.fill_masks([m._native for m in matchers], mask, at, self._threads)
 
     def stats(self) -> EngineStats:
         """Counters and sizes."""

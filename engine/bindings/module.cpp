@@ -9,8 +9,10 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <thread>
 
+#include "base/workers.h"
 #include "matcher/engine.h"
 
 namespace nb = nanobind;
@@ -124,6 +126,12 @@ nb::list rows_of(const std::vector<std::shared_ptr<const ag::Coverage>>& all,
     for (const auto& r : (*c).*kind) out.append(nb::make_tuple(r.pointer, r.keyword, r.why));
   }
   return out;
+}
+
+template <class T>
+bool repeats(std::vector<T*> pointers) {
+  std::sort(pointers.begin(), pointers.end());
+  return std::adjacent_find(pointers.begin(), pointers.end()) != pointers.end();
 }
 
 struct PyGrammar {
@@ -317,12 +325,26 @@ NB_MODULE(_core, m) {
   nb::class_<ag::EngineCore>(m, "EngineCore")
       .def_static(
           "make",
-          [](std::shared_ptr<const ag::Vocabulary> vocab, std::uint64_t cache_bytes) {
+          [](std::shared_ptr<const ag::Vocabulary> vocab, std::uint64_t cache_bytes, unsigned threads, int jit,
+             bool cross_grammar_cache, bool repetition_compression, bool adaptive_masks) {
             ag::EngineOptions options;
             options.cache_bytes = cache_bytes;
+            options.threads = threads;
+            options.jit = static_cast<ag::Jit>(jit);
+            options.cross_grammar_cache = cross_grammar_cache;
+            options.repetition_compression = repetition_compression;
+            options.adaptive_masks = adaptive_masks;
             return std::make_shared<ag::EngineCore>(std::move(vocab), options);
           },
-          "vocab"_a, "cache_bytes"_a)
+          "vocab"_a, "cache_bytes"_a, "threads"_a, "jit"_a, "cross_grammar_cache"_a, "repetition_compression"_a,
+          "adaptive_masks"_a)
+      .def(
+          "warm",
+          [](ag::EngineCore& e, const PyGrammar& g, std::uint64_t top, double seconds) {
+            nb::gil_scoped_release release;
+            return e.warm(*g.grammar, top, seconds);
+          },
+          "grammar"_a, "top"_a, "seconds"_a)
       .def(
           "compile",
           [](ag::EngineCore& e, const SpecPtr& spec) {
@@ -342,12 +364,12 @@ NB_MODULE(_core, m) {
         out["entries"] = s.entries;
         out["fragments"] = s.fragments;
         out["terminals"] = s.terminals;
-        out["perfect_hits"] = s.hits;
+        out["perfect_hits"] = s.perfect_hits;
+        out["partial_hits"] = s.partial_hits;
         out["misses"] = s.misses;
+        out["builds"] = s.builds;
         out["evictions"] = s.evictions;
         out["nodes_walked"] = s.nodes_walked;
-        out["schema_hits"] = s.schema_hits;
-        out["schema_misses"] = s.schema_misses;
         return out;
       });
 
@@ -423,7 +445,8 @@ NB_MODULE(_core, m) {
 
   m.def(
       "fill_masks",
-      [](const std::vector<PyMatcher*>& matchers, nb::handle mask, const std::vector<std::int64_t>& rows) {
+      [](const std::vector<PyMatcher*>& matchers, nb::handle mask, const std::vector<std::int64_t>& rows,
+         unsigned threads) {
         if (matchers.empty()) return;
         if (rows.size() != matchers.size()) throw nb::value_error("fill_masks needs one row for each matcher");
         std::vector<std::uint32_t*> at;
@@ -431,8 +454,15 @@ NB_MODULE(_core, m) {
         for (std::size_t i = 0; i < matchers.size(); ++i) {
           at.push_back(view_of.row(mask, rows[i], matchers[i]->matcher.vocab().words()));
         }
+        // A matcher and a row belong to one thread at a time.
+        if (threads > 1 && (repeats(matchers) || repeats(at))) threads = 1;
         nb::gil_scoped_release release;
-        for (std::size_t i = 0; i < matchers.size(); ++i) matchers[i]->matcher.fill(at[i]);
+        ag::Workers::instance().parallel(matchers.size(), threads,
+                                         [&](std::size_t i) { matchers[i]->matcher.fill(at[i]); });
       },
-      "matchers"_a, "mask"_a, "rows"_a);
+      "matchers"_a, "mask"_a, "rows"_a, "threads"_a);
+  m.def("stop_workers", [] {
+    nb::gil_scoped_release release;
+    ag::Workers::instance().stop();
+  });
 }

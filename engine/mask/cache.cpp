@@ -10,12 +10,12 @@ std::atomic<std::uint64_t> next_cache{1};
 
 thread_local std::array<MaskCache::Near, MaskCache::kNear> MaskCache::near_;
 
-MaskCache::MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes)
-    : id_(next_cache++), vocab_(vocab), shard_bytes_(bytes / kShards), slices_(std::move(vocab)) {}
+MaskCache::MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes, bool compress)
+    : id_(next_cache++), vocab_(vocab), shard_bytes_(bytes / kShards), compress_(compress), slices_(std::move(vocab)) {}
 
 CounterClass MaskCache::classify(const Terminal& terminal, std::uint64_t counter) const {
   if (!terminal.counted()) return {};
-  const std::uint64_t longest = slices_.max_chars();
+  const std::uint64_t longest = compress_ ? slices_.max_chars() : 0x7fff'fffe;
   const std::uint64_t max = terminal.max_units(), min = terminal.min_units();
   return {static_cast<std::uint32_t>(std::min(max == kNoMax ? longest : max - std::min(max, counter), longest)),
           static_cast<std::uint32_t>(std::min(min > counter ? min - counter : 0, longest + 1))};
@@ -29,10 +29,7 @@ std::shared_ptr<const Entry> MaskCache::get(const Rests* rests, Terminal& termin
   const std::uint64_t h = Hash{}(key);
   const std::uint64_t tag = id_ << 20 | (generation_.load(std::memory_order_relaxed) & 0xfffff);
   Near& near = near_[h % kNear];
-  if (near.cache == tag && near.key == key) {
-    hits_.fetch_add(1, std::memory_order_relaxed);
-    return near.entry;
-  }
+  if (near.cache == tag && near.key == key) return near.entry;
   if (terminal.transient()) {
     near.entry = build_entry(*vocab_, rests, slices_, terminal, state, counter);
     near.cache = tag;
@@ -59,8 +56,8 @@ std::shared_ptr<const Entry> MaskCache::get(const Rests* rests, Terminal& termin
     slot->entry = build_entry(*vocab_, rests, slices_, terminal, state, counter);
     built = true;
   });
-  (built ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);
   if (built) {
+    misses_.fetch_add(1, std::memory_order_relaxed);
     nodes_.fetch_add(slot->entry->nodes, std::memory_order_relaxed);
     std::lock_guard lock(shard.mutex);
     auto it = shard.by_key.find(key);

@@ -19,7 +19,8 @@ namespace ag {
 
 class MaskCache {
  public:
-  MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes);
+  // `compress`: whether counters that no token can tell apart share their entries (repetition compression).
+  MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes, bool compress = true);
 
   // The entry of a terminal's state over the vocabulary, or over the rests of another entry's leaves.
   std::shared_ptr<const Entry> get(const Rests* rests, Terminal& terminal, Terminal::State state, CounterClass counter);
@@ -30,14 +31,15 @@ class MaskCache {
     std::uint64_t hits = 0, misses = 0, evictions = 0, nodes = 0;
   };
   Stats stats() const;
+  void count_hits(std::uint64_t hits) { hits_.fetch_add(hits, std::memory_order_relaxed); }
   void clear();
 
  private:
   struct Key {
     std::uint64_t terminal;
     std::uint64_t rests;
+    std::uint64_t counter;
     std::uint32_t state;
-    std::uint32_t counter;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
@@ -72,6 +74,7 @@ class MaskCache {
   std::atomic<std::uint64_t> generation_{0};
   std::shared_ptr<const Vocabulary> vocab_;
   const std::size_t shard_bytes_;
+  const bool compress_;
   Slices slices_;
   std::array<Shard, kShards> shards_;
   std::atomic<std::uint64_t> hits_{0}, misses_{0}, evictions_{0}, nodes_{0};

@@ -60,9 +60,10 @@ void MaskWorkspace::fill(const Vocabulary& vocab, MaskCache& cache, const Config
   cache_ = &cache;
   row_ = row;
   row_empty_ = true;
-  completions_ = 0;
+  completions_ = entries_ = 0;
   fill_config(nullptr, config, 0);
   if (row_empty_) std::fill(row, row + vocab.words(), 0u);
+  cache.count_hits(entries_);
 }
 
 void MaskWorkspace::fill_config(const Rests* rests, const ConfigView& config, std::size_t level) {
@@ -86,6 +87,7 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
   const Item& first = items[0];
   const Rule& rule = *first.node->rule;
   const auto entry = cache_->get(rests, *first.terminal, first.state, cache_->classify(*first.terminal, first.counter));
+  ++entries_;
   const bool labelled = first.terminal->labelled();
   const std::size_t words = vocab_->words();
   for (const auto& accepted : entry->accepted) {

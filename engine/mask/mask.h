@@ -61,7 +61,7 @@ class MaskWorkspace {
   const Vocabulary* vocab_ = nullptr;
   MaskCache* cache_ = nullptr;
   std::uint32_t* row_ = nullptr;
-  std::uint32_t completions_ = 0;
+  std::uint32_t completions_ = 0, entries_ = 0;
   bool row_empty_ = false;  // the row has not been written yet
 };
 

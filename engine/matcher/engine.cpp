@@ -1,21 +1,54 @@
 #include "matcher/engine.h"
 
+#include "base/workers.h"
 #include "dispatch/dispatch.h"
 #include "grammar/ebnf.h"
+#include "mask/warm.h"
 
 namespace ag {
 
 namespace {
 std::atomic<std::uint64_t> next_engine{1};
-constexpr std::size_t kMostEngines = 8;  // that keep what they made of a declared tag
-constexpr int kMaxDepth = 1'000;         // nesting of specification nodes, which people write by hand
+constexpr std::size_t kEagerly = 4'096, kSoon = 64;  // states whose masks are built in, or soon after, compile
+constexpr double kEndless = 1e9, kBudget = 0.1;      // seconds
+constexpr std::size_t kTrimEvery = 64;               // new schemas
+constexpr std::size_t kMostEngines = 8;              // that keep what they made of a declared tag
+constexpr int kMaxDepth = 1'000;                     // nesting of specification nodes, which people write by hand
 }  // namespace
 
 EngineCore::EngineCore(std::shared_ptr<const Vocabulary> vocab, EngineOptions options)
-    : id_(next_engine++), vocab_(std::move(vocab)), options_(options), masks_(vocab_, options.cache_bytes / 2) {}
+    : id_(next_engine++),
+      vocab_(std::move(vocab)),
+      options_(options),
+      masks_(vocab_, options.cache_bytes / 2, options.repetition_compression) {}
 
 std::shared_ptr<const Grammar> EngineCore::compile(const SpecPtr& spec) {
-  return std::make_shared<const Grammar>(Grammar{shared_from_this(), vocab_, fragment(spec, 0)->fragment});
+  if (!options_.cross_grammar_cache) {
+    EngineOptions alone = options_;
+    alone.cross_grammar_cache = true;
+    return std::make_shared<EngineCore>(vocab_, alone)->compile(spec);
+  }
+  auto out = std::make_shared<const Grammar>(Grammar{shared_from_this(), vocab_, fragment(spec, 0)->fragment});
+  if (options_.jit == Jit::kOff) {
+    warm(*out, kEagerly, kEndless);
+  } else if (options_.jit == Jit::kWarm && options_.threads > 1) {
+    // Nothing is held back for it: a grammar that is dropped meanwhile is not warmed.
+    Workers::instance().later([weak = std::weak_ptr<const Grammar>(out)] {
+      if (auto grammar = weak.lock()) grammar->engine->warm(*grammar, kSoon, kBudget);
+    });
+  }
+  return out;
+}
+
+std::size_t EngineCore::warm(const Grammar& grammar, std::size_t top, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  std::size_t done = 0;
+  for (const WarmState& s : warm_states(*vocab_, grammar.fragment->root.rule, top)) {
+    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) break;
+    masks_.get(nullptr, *s.terminal, s.state, masks_.classify(*s.terminal, 0));
+    ++done;
+  }
+  return done;
 }
 
 std::vector<std::shared_ptr<const Coverage>> EngineCore::coverage(const SpecPtr& spec) {
@@ -116,6 +149,11 @@ void EngineCore::trim() {
     by_key_.erase(recent_.back().key);
     recent_.pop_back();
     ++evictions_;
+  }
+  // Terminals go when nothing is left that uses them; looking at them all is paid by those that came since.
+  if (++since_trim_ >= kTrimEvery) {
+    since_trim_ = 0;
+    if (pool_.stats().bytes > options_.cache_bytes / 4) pool_.clear();
   }
 }
 
@@ -228,12 +266,12 @@ EngineStats EngineCore::stats() const {
   out.entries = masks.entries;
   out.fragments = recent_.size();
   out.terminals = terminals.terminals;
-  out.hits = masks.hits;
-  out.misses = masks.misses;
+  out.perfect_hits = hits_;
+  out.partial_hits = masks.hits;
+  out.misses = misses_;
+  out.builds = masks.misses;
   out.evictions = evictions_ + masks.evictions;
   out.nodes_walked = masks.nodes;
-  out.schema_hits = hits_;
-  out.schema_misses = misses_;
   return out;
 }
 

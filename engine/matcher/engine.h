@@ -19,15 +19,23 @@
 
 namespace ag {
 
+// When masks are built (JIT): in compile, all that can be foreseen; when they are first asked for; or those that take
+// longest as soon as a grammar is compiled, on another thread.
+enum class Jit : std::uint8_t { kOff, kLazy, kWarm };
+
 struct EngineOptions {
   std::uint64_t cache_bytes = 256u << 20;
+  unsigned threads = 1;
+  Jit jit = Jit::kLazy;
+  bool cross_grammar_cache = true;     // off: each grammar is compiled for itself
+  bool repetition_compression = true;  // off: each value of a counter has masks of its own
+  bool adaptive_masks = true;          // off: each mask is a walk of the vocabulary
   Limits limits;
 };
 
 struct EngineStats {
   std::uint64_t cache_bytes = 0, entries = 0, fragments = 0, terminals = 0, nodes_walked = 0;
-  std::uint64_t schema_hits = 0, schema_misses = 0;
-  std::uint64_t hits = 0, misses = 0, evictions = 0;
+  std::uint64_t perfect_hits = 0, partial_hits = 0, misses = 0, builds = 0, evictions = 0;
 };
 
 class EngineCore : public std::enable_shared_from_this<EngineCore> {
@@ -38,10 +46,14 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::shared_ptr<const Grammar> compile(const SpecPtr& spec);
   // What the schemas in a compiled specification enforce.
   std::vector<std::shared_ptr<const Coverage>> coverage(const SpecPtr& spec);
+  // Builds masks of a grammar of this engine ahead of time: of the `top` states that take longest, until `seconds` have
+  // passed. Gives the number of states that were looked at.
+  std::size_t warm(const Grammar& grammar, std::size_t top, double seconds);
   EngineStats stats() const;
   void clear();
   const std::shared_ptr<const Vocabulary>& vocab() const { return vocab_; }
   MaskCache& masks() { return masks_; }
+  const EngineOptions& options() const { return options_; }
 
  private:
   std::shared_ptr<const Compiled> fragment(const SpecPtr& spec, int depth);
@@ -69,7 +81,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   mutable std::mutex mutex_;
   std::list<Entry> recent_;
   std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0, since_trim_ = 0;
   std::uint64_t hits_ = 0, misses_ = 0, evictions_ = 0;
 };
 

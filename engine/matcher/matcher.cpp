@@ -414,7 +414,12 @@ void Matcher::fill_from(const HistoryState& state, std::uint32_t* row) const {
   if (state.ended) return;
   const ConfigView config = *state.snapshot;
   auto& ws = fresh_workspace();
-  if (!config.items.empty()) ws.fill(v, grammar_->engine->masks(), config, row);
+  if (!config.items.empty()) {
+    if (grammar_->engine->options().adaptive_masks)
+      ws.fill(v, grammar_->engine->masks(), config, row);
+    else
+      ws.fill_by_walk(v, config, row);
+  }
   add_ids(config, row);
 }
 

@@ -1,0 +1,23 @@
+// What a grammar will need soon: states of its terminals whose masks are worth building before they are asked for.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "grammar/rule.h"
+#include "vocab/vocabulary.h"
+
+namespace ag {
+
+struct WarmState {
+  Terminal* terminal;
+  Terminal::State state;
+  std::uint64_t cost;  // tokens that begin with a byte which may follow: what a build looks at, at most
+};
+
+// States that are reached from the rule's start, the dearest first, `top` at most. Terminals are found by following the
+// rules, without regard to the order in which a reply comes to them, at most `most` rule positions.
+std::vector<WarmState> warm_states(const Vocabulary& vocab, const Rule* root, std::size_t top,
+                                   std::size_t most = 4'096);
+
+}  // namespace ag
