@@ -36,9 +36,11 @@ class EngineOptions:
     threads: int | None = None
     """Threads for batches of masks and for building them ahead; None for one per core. 1: none but the caller's."""
     jit: Literal["off", "lazy", "warm"] = "warm"
-    """When masks are built (XGrammar-2, just-in-time compilation). ``lazy``: when they are first asked for. ``warm``: those
-    that take longest also on another thread, as soon as a grammar is compiled and while a model reads its prompt (with one
-    thread: only by :meth:`Grammar.warm`). ``off``: inside ``compile``, all that can be foreseen."""
+    """When masks are built (XGrammar-2, just-in-time compilation).
+
+    ``lazy``: when they are first asked for. ``warm``: those that take longest also on another thread, as soon as a grammar
+    is compiled and while a model reads its prompt (with one thread: only by :meth:`Grammar.warm`). ``off``: inside
+    ``compile``, all that can be foreseen."""
     cross_grammar_cache: bool = True
     """Whether grammars share their parts; without it each is compiled for itself."""
     repetition_compression: bool = True
