@@ -38,9 +38,9 @@ class EngineOptions:
     jit: Literal["off", "lazy", "warm"] = "warm"
     """When masks are built (XGrammar-2, just-in-time compilation).
 
-    ``lazy``: when they are first asked for. ``warm``: those that take longest also on another thread, as soon as a grammar
-    is compiled and while a model reads its prompt (with one thread: only by :meth:`Grammar.warm`). ``off``: inside
-    ``compile``, all that can be foreseen."""
+    ``lazy``: when they are first asked for. ``warm``: those that take longest also on another thread, as soon as a
+    grammar is compiled and while a model reads its prompt (with one thread: only by :meth:`Grammar.warm`). ``off``:
+    inside ``compile``, all that can be foreseen."""
     cross_grammar_cache: bool = True
     """Whether grammars share their parts; without it each is compiled for itself."""
     repetition_compression: bool = True
