@@ -19,7 +19,7 @@ from agentgram.formats import (
 from agentgram.formats import (
     dispatching as _dispatching,  # noqa: F401 -- it adds its node to reading
 )
-from agentgram.formats import lowering, parsing, printing, prompting, recognition
+from agentgram.formats import export, lowering, parsing, printing, prompting, recognition, responses
 from agentgram.formats.codecs import get_codec
 from agentgram.formats.nodes import (
     Args,
@@ -328,6 +328,46 @@ class Format:
     def check(self, tokenizer: Any) -> recognition.Report:
         """Holds the format against a tokenizer: its markers, its stops, and its chat template where that has tools."""
         return recognition.check(self, tokenizer)
+
+    # for others
+
+    def lark(self, request: Request, *, special: Mapping[str, int] | None = None) -> export.Export:
+        """The grammar of a request for llguidance, and where the two languages differ.
+
+        Raises:
+            DefinitionError: It cannot be said in Lark.
+        """
+        return export.lark(self.grammar(request, special=special), special)
+
+    def structural_tag(self, request: Request, *, special: Mapping[str, int] | None = None) -> export.Export:
+        """The grammar of a request for xgrammar, and where the two languages differ.
+
+        Raises:
+            DefinitionError: It cannot be said as a structural tag.
+        """
+        return export.structural_tag(self.grammar(request, special=special))
+
+    def to_response_template(self) -> responses.ResponseTemplate:
+        """This format as a ``response_template`` of transformers, and what that reads otherwise.
+
+        Raises:
+            DefinitionError: No response_template says what this format is.
+        """
+        return responses.to_response_template(self)
+
+    @classmethod
+    def from_response_template(cls, value: Mapping[str, Any], base: Format | None = None) -> Format:
+        """Reads a ``response_template`` of transformers: a tokenizer's own description of what its model writes.
+
+        Args:
+            value: The template, as ``tokenizer.response_template`` has it.
+            base: What the template does not say is taken from here: turns, the list of tools, results. None for
+                ``hermes``.
+
+        Raises:
+            DefinitionError: It says more than markers, blanks and names.
+        """
+        return responses.from_response_template(value, base or recognition.get_format("hermes"))
 
     # the fourth
 
