@@ -137,7 +137,8 @@ class Run:
         if draft.name is not None:
             draft.problem = draft.problem or "the call names its tool twice"
             return
-        draft.name = name
+        bare = name.rpartition("functions.")[2]  # a namespace that many models have seen and some write everywhere
+        draft.name = bare if name not in self.tools and bare in self.tools else name
         if commit:
             self.commit()
 

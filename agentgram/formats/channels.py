@@ -253,7 +253,11 @@ def _message(node: n.Channels, run: Run) -> Wait[None]:
     found = yield from _until_near(run, any_of(stops), holder(stops))
     text = src.take(start, src.pos).decode("utf-8", "replace")
     if found is None or found.group() != node.body.encode():
-        if text.strip():
+        before, brace, _ = text.partition("{")
+        if brace and found is not None and (said := _parsed(node, run, before)).recipient in _spellings(node, run):
+            src.pos = start + len(before.encode())  # the marker before the body is missing
+            yield from _call(node, run, said, start)
+        elif text.strip():
             run.malformed(start, src.pos, "a header without a message behind it")
         if found is not None and found.group() in _ends(node, run):
             yield from _end(node, run)
@@ -284,9 +288,17 @@ def _until_near(
         yield from src.wait()
 
 
+def _spellings(node: n.Channels, run: Run) -> set[str]:
+    """The known tools as recipients."""
+    prefixes = {m.to.prefix for m in node.messages if m.to is not None}
+    return {prefix + name for prefix in prefixes for name in run.tools}
+
+
 def _parsed(node: n.Channels, run: Run, text: str) -> _Header:
     found = re.search(re.escape(node.to.strip()) + r"\s*([^\s<]+)", text)
     recipient = found.group(1) if found else ""
+    if recipient not in (known := _spellings(node, run)):  # garbage behind the name
+        recipient = next((k for k in sorted(known, key=len, reverse=True) if _begins(recipient, k)), recipient)
     rest = text.rpartition(node.channel)[2] if node.channel in text else ""
     names = [m.name for m in node.messages]
     channel = next((w for w in re.findall(r"[a-z]+", rest) if w in names), "")
@@ -297,6 +309,11 @@ def _parsed(node: n.Channels, run: Run, text: str) -> _Header:
         words = re.split(r"[\s<>|]+", text)
         recipient = next((w for w in words for p in prefixes if w.startswith(p) and w[len(p) :] in run.tools), "")
     return _Header(channel=channel, recipient=recipient)
+
+
+def _begins(text: str, name: str) -> bool:
+    """Whether a text is a name with something behind it that is no part of a name."""
+    return text.startswith(name) and not re.match(r"[\w.\-]", text[len(name) :])
 
 
 def _body(node: n.Channels, run: Run, header: _Header) -> Wait[None]:

@@ -18,7 +18,7 @@ from agentgram.errors import DefinitionError, nearest
 
 @dataclass(frozen=True)
 class Lit:
-    """Fixed text. Only ``text`` is printed; the parser also reads the variants."""
+    """Fixed text. Only ``text`` is printed; the parser also reads the variants, of which an empty one means none."""
 
     text: str
     variants: tuple[str, ...] = ()

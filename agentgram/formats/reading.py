@@ -44,7 +44,8 @@ def read(node: Any, run: Run, until: tuple[str, ...]) -> Wait[None]:
 @read.register(n.Lit)
 @read.register(n.Tok)
 def _(node: n.Marker, run: Run, until: tuple[str, ...]) -> Wait[None]:
-    if any(n.texts(node)) and not (yield from run.src.literal(encoded(*n.texts(node)))):
+    found = yield from run.src.literal(encoded(*n.texts(node)))
+    if not found and "" not in n.texts(node):
         raise Mismatch(f"{node.text!r} is missing")
 
 
@@ -300,11 +301,18 @@ def _object(node: n.JsonObj, run: Run, until: tuple[str, ...]) -> Wait[None]:
             if not (yield from src.literal((b":",))):
                 raise Truncated("the output ended inside the call") if src.closed else Mismatch("':' is missing")
             yield from src.skip_blanks()
-            yield from _member(holes.get(aliases.get(key, key)), run, until)
+            yield from _member(_hole(node, holes, aliases.get(key, key), draft), run, until)
         elif draft.known and draft.raw is not None and (byte < 0 or (yield from _at(until, run))):
             return  # only the last brace is missing
         else:
             raise Truncated("the output ended inside the call") if byte < 0 else Mismatch("the envelope is not JSON")
+
+
+def _hole(node: n.JsonObj, holes: dict[str, n.Node], key: str, draft: Draft) -> n.Node | None:
+    """What a key holds. Some models name the tool in ``function``, or have a whole envelope there."""
+    if key == "function" and key not in holes and draft.name is None:
+        return node
+    return holes.get(key)
 
 
 def _at(options: tuple[str, ...], run: Run) -> Wait[bool]:
@@ -317,6 +325,8 @@ def _member(hole: n.Node | None, run: Run, until: tuple[str, ...]) -> Wait[None]
     draft.keys += hole is not None
     if isinstance(hole, n.JsonObj) and (yield from run.src.peek()) == 0x7B:
         yield from _object(hole, run, until)
+    elif isinstance(hole, n.JsonObj):
+        run.named(_string((yield from run.src.json_value())))
     elif isinstance(hole, n.Args):
         yield from read(hole, run, until)
     else:

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from agentgram.engine import spec as e
-from agentgram.formats.loose import Loose
+from agentgram.formats.json_text import loads
+from agentgram.formats.loose import Found, Loose
 from agentgram.formats.raw import RawValue
 from agentgram.formats.scanning import BLANKS, Mismatch, Source, Truncated, Wait
 from agentgram.formats.schemas import members
@@ -28,14 +29,16 @@ class TaggedCodec:
     """After a value. A newline that it begins with, or that ``open`` ends with, is not part of the value."""
     until: tuple[str, ...] = ("</function>", "</tool_call>")
     """What follows the arguments: a value ends there too, if its closer is missing."""
+    also: tuple[str, ...] = ()
+    """Other spellings of ``open`` that are read."""
     python: bool = False
     """Whether ``True``, ``False`` and ``None`` are written as Python does."""
 
     # what is known without arguments
 
     @cached_property
-    def _opener(self) -> Loose:
-        return Loose(self.open)
+    def _openers(self) -> tuple[Loose, ...]:
+        return tuple(map(Loose, (self.open, *self.also)))
 
     @cached_property
     def _closer(self) -> Loose:
@@ -48,7 +51,7 @@ class TaggedCodec:
     @cached_property
     def _leads(self) -> re.Pattern[bytes]:
         return re.compile(
-            b"[" + re.escape(b"".join({m.lead for m in (self._opener, self._closer, *self._enders)})) + b"]"
+            b"[" + re.escape(b"".join({m.lead for m in (*self._openers, self._closer, *self._enders)})) + b"]"
         )
 
     @cached_property
@@ -106,17 +109,23 @@ class TaggedCodec:
     # reading
 
     def decode(self, text: str, slot: Slot) -> dict[str, Any]:
-        """See :class:`agentgram.formats.Codec`."""
+        """See :class:`agentgram.formats.Codec`. All arguments as one JSON object are understood too."""
+        if text.lstrip().startswith("{"):
+            value = loads(text)
+            if isinstance(value, dict):
+                return value
         src = Source(lambda: None)
         src.data += text.encode()
         src.closed = True
         out: dict[str, Any] = {}
-        steps = self._arguments(src, slot)
+        steps = self._arguments(src, slot, whole=True)
         try:
             while True:
                 next(steps)
         except StopIteration as done:
             found = done.value
+        except Mismatch as problem:
+            raise ValueError(str(problem)) from None
         if src.data[src.at :].strip():
             raise ValueError(f"{bytes(src.data[src.at : src.at + 40]).decode('utf-8', 'replace')!r} is no argument")
         for key, raw in found:
@@ -131,15 +140,20 @@ class TaggedCodec:
     def read(self, src: Source, until: tuple[bytes, ...], slot: Slot) -> Wait[bytes]:  # noqa: ARG002
         """See :class:`agentgram.formats.codecs.Reading`."""
         start = src.pos
-        yield from self._arguments(src, slot)
+        yield from src.skip_blanks()
+        if (yield from src.peek()) == 0x7B:
+            yield from src.json_value()
+            yield from src.skip_blanks()
+        else:
+            yield from self._arguments(src, slot)
         return src.take(start, src.pos)
 
-    def _arguments(self, src: Source, slot: Slot) -> Wait[list[tuple[str, bytes]]]:
+    def _arguments(self, src: Source, slot: Slot, *, whole: bool = False) -> Wait[list[tuple[str, bytes]]]:
         found: list[tuple[str, bytes]] = []
         careful = True
         while True:
             yield from src.skip_blanks()
-            opener = yield from self._opener.here(src)
+            opener = yield from self._opening_here(src)
             if opener is None:
                 return found
             src.at = opener.end
@@ -147,8 +161,14 @@ class TaggedCodec:
             if careful and self._value(opener.key, slot).style not in ("text", "sized"):
                 value, careful = yield from self._json(src)
             if value is None:
-                value = yield from self._text(src)
+                value = yield from self._text(src, whole=whole)
             found.append((opener.key, value))
+
+    def _opening_here(self, src: Source) -> Wait[Found | None]:
+        for opener in self._openers:
+            if (found := (yield from opener.here(src))) is not None:
+                return found
+        return None
 
     def _json(self, src: Source) -> Wait[tuple[bytes | None, bool]]:
         """A JSON value with its closer behind it: markers inside its strings are none.
@@ -177,12 +197,14 @@ class TaggedCodec:
         src.pos = start
         return None, True
 
-    def _text(self, src: Source) -> Wait[bytes]:
-        """The text up to the closer, or to what shows that the closer is missing."""
+    def _text(self, src: Source, *, whole: bool) -> Wait[bytes]:
+        """The text up to the closer, or to what shows that it is missing; where the arguments are whole, to the end."""
         start = src.pos
         while True:
             found = yield from src.until(self._leads, _nothing)
             if found is None:
+                if not whole:
+                    raise Truncated("the output ended inside an argument")
                 return self._framed(src.take(start, src.pos), closed=False)
             end = src.pos
             closer = yield from self._closer.here(src)
@@ -205,7 +227,7 @@ class TaggedCodec:
         """Whether an argument may end here: another follows, or what ends them all, or nothing."""
         while True:
             yield from src.skip_blanks()
-            if (yield from src.peek()) < 0 or (yield from self._opener.here(src)) is not None:
+            if (yield from src.peek()) < 0 or (yield from self._opening_here(src)) is not None:
                 return True
             for ender in self._enders:
                 if (yield from ender.here(src)) is not None:
@@ -218,7 +240,7 @@ class TaggedCodec:
     def _missing(self, src: Source, start: int) -> Wait[bool]:
         """Whether what stands here shows that the closer of the value before it is missing."""
         here = src.pos
-        if (here == start or src.data[src.at - 1] in BLANKS) and (yield from self._opener.here(src)) is not None:
+        if (here == start or src.data[src.at - 1] in BLANKS) and (yield from self._opening_here(src)) is not None:
             return True
         for index, ender in enumerate(self._enders):
             match = yield from ender.here(src)

@@ -33,6 +33,7 @@ from agentgram.formats.nodes import (
     Tok,
     node_from_dict,
     node_to_dict,
+    texts,
     walk,
 )
 from agentgram.formats.request import Prompt, Request
@@ -251,7 +252,7 @@ class Format:
     def aside(self) -> tuple[str, ...]:
         """Texts that begin a call for the parser though they are no markers; the grammar's text has none of them."""
         tags = (t for d in self.dispatches for t in d.also if t.peek and t.where == "anywhere")
-        return tuple(dict.fromkeys(t.begin.text for t in tags))
+        return tuple(dict.fromkeys(text for t in tags for text in texts(t.begin)))
 
     @cached_property
     def markers(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from typing import Any
 
@@ -16,9 +17,9 @@ pytest.importorskip("transformers")
 
 import torch
 
-from agentgram.errors import ContextOverflow, ModelError
+from agentgram.errors import ContextOverflow, DefinitionError, ModelError
 from agentgram.events import StepEnd
-from agentgram.formats import Only, Request
+from agentgram.formats import Only, Request, get_format
 from agentgram.messages import ToolCall, ToolResultPart, assistant, tool_results, user
 from agentgram.models import ModelRequest, ModelSettings, TransformersModel
 from agentgram.models.transformers import CACHES, TorchBackend
@@ -322,3 +323,17 @@ def test_a_model_is_loaded_by_name_in_another_format(tmp_path: Any) -> None:
     model: Any = load_model(tmp_path, format="hermes")
     assert model.format.name == "hermes"
     assert load_model(tmp_path, format="smollm2").format.name == "smollm2"  # type: ignore[attr-defined]
+
+
+def test_a_chat_template_that_writes_calls_otherwise_is_refused() -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+        "{% for c in m.tool_calls or [] %}[{{ c.function.name }}]{% endfor %}<|im_end|>\n{% endfor %}"
+        "{% if tools %}{% endif %}<|im_start|>assistant\n"
+    )
+    model = tiny_model(len(tokenizer))
+    with pytest.raises(DefinitionError, match="writes a call that the format reads as"):
+        TransformersModel.wrap(model, tokenizer, format="hermes")
+    own = dataclasses.replace(get_format("hermes"), prompt="format")
+    assert TransformersModel.wrap(model, tokenizer, format=own).format is own
