@@ -193,10 +193,12 @@ class Agent(Generic[Deps, Out]):
         """Tokens of the first prompt of such a run, tools and instructions included; nothing is run.
 
         Raises:
-            DefinitionError: The model does not count tokens.
+            DefinitionError: The model does not count tokens, or there is a session: pass its messages instead.
             PolicyError: As :meth:`run`.
         """
         task = self._task(prompt, deps, options)
+        if task.session is not None:
+            raise DefinitionError("count_tokens does not read sessions: pass messages=session.messages.")
         if not isinstance(task.model, CountsTokens):
             raise DefinitionError(f"model {task.model.name!r} does not count tokens: it has no count_tokens.")
         return task.model.count_tokens(run_blocking(Run[Out](task, _ignore).request()))

@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import queue
 import threading
+import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -114,66 +115,23 @@ class SyncRunStream(Generic[Out]):
     """
 
     def __init__(self, task: Task) -> None:
-        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stream: RunStream[Out] | None = None
-        self._reader: asyncio.Task[None] | None = None
-        self._started = threading.Event()
-        self._wanted = asyncio.Semaphore(0)
-        self._error: BaseException | None = None
-        self._over = False
-        context = contextvars.copy_context()
-        self._thread = threading.Thread(
-            target=lambda: context.run(asyncio.run, self._read(task)), name="agentgram-run", daemon=True
-        )
-
-    async def _read(self, task: Task) -> None:
-        self._loop, self._reader = asyncio.get_running_loop(), asyncio.current_task()
-        self._started.set()
-        try:
-            async with RunStream[Out](task) as self._stream:
-                await self._wanted.acquire()
-                async for event in self._stream:
-                    self._events.put(event)
-                    await self._wanted.acquire()
-        except asyncio.CancelledError:
-            pass
-        except BaseException as error:  # raised where the events are read
-            self._error = error
-        finally:
-            self._events.put(None)
+        self._reader = _Reader[Out](task)
+        # The thread knows the reader only: a stream that is dropped is free to go, and its run with it.
+        weakref.finalize(self, self._reader.cancel)
 
     def __iter__(self) -> Iterator[Event]:
         return self
 
     def __next__(self) -> Event:
-        if self._over:
+        event = self._reader.read()
+        if event is None:
             raise StopIteration
-        if not self._thread.ident:
-            self._thread.start()
-            self._started.wait()
-        self._ask(self._wanted.release)
-        event = self._events.get()
-        if event is not None:
-            return event
-        self._over = True
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        raise StopIteration
+        return event
 
     def close(self) -> None:
         """Cancels the run if it has not ended, and waits until it has."""
-        self._over = True
-        if self._thread.ident and self._thread.is_alive():
-            assert self._reader is not None
-            self._ask(self._reader.cancel)
-            self._thread.join()
-
-    def _ask(self, act: Callable[[], object]) -> None:
-        assert self._loop is not None
-        with contextlib.suppress(RuntimeError):  # the run has ended, and its loop with it
-            self._loop.call_soon_threadsafe(act)
+        self._reader.cancel()
+        self._reader.join()
 
     def __enter__(self) -> Self:
         return self
@@ -191,6 +149,77 @@ class SyncRunStream(Generic[Out]):
             RunCancelled: It was cancelled; ``.run`` has what was done, with messages that can be continued.
             RunError: It failed, or it has not ended: then iterate to the end first.
         """
+        return self._reader.result()
+
+
+class _Reader(Generic[Out]):
+    """Reads a stream on a thread with an event loop of its own, an event at a time, as it is asked to."""
+
+    def __init__(self, task: Task) -> None:
+        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stream: RunStream[Out] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._started = threading.Event()
+        self._wanted = asyncio.Semaphore(0)
+        self._error: BaseException | None = None
+        self._over = False
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(
+            target=lambda: context.run(asyncio.run, self._read(task)), name="agentgram-run", daemon=True
+        )
+
+    async def _read(self, task: Task) -> None:
+        self._loop, self._reading = asyncio.get_running_loop(), asyncio.current_task()
+        self._started.set()
+        try:
+            async with RunStream[Out](task) as self._stream:
+                await self._wanted.acquire()
+                async for event in self._stream:
+                    self._events.put(event)
+                    await self._wanted.acquire()
+        except asyncio.CancelledError:
+            pass
+        except BaseException as error:  # raised where the events are read
+            self._error = error
+        finally:
+            self._events.put(None)
+
+    def read(self) -> Event | None:
+        """The next event; None when there is none. Raises what the run raises."""
+        if self._over:
+            return None
+        if not self._thread.ident:
+            self._thread.start()
+            self._started.wait()
+        self._ask(self._wanted.release)
+        event = self._events.get()
+        if event is not None:
+            return event
+        self._over = True
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return None
+
+    def cancel(self) -> None:
+        """Cancels the run if it has not ended."""
+        self._over = True
+        if self._thread.ident and self._thread.is_alive():
+            assert self._reading is not None
+            self._ask(self._reading.cancel)
+
+    def join(self) -> None:
+        """Waits until the run has ended."""
+        if self._thread.ident:
+            self._thread.join()
+
+    def _ask(self, act: Callable[[], object]) -> None:
+        assert self._loop is not None
+        with contextlib.suppress(RuntimeError):  # the run has ended, and its loop with it
+            self._loop.call_soon_threadsafe(act)
+
+    def result(self) -> RunResult[Out]:
         if self._stream is None:
             if self._error is not None:
                 raise self._error

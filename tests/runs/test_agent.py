@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -355,6 +356,25 @@ class TestStreams:
         with pytest.raises(RunCancelled):
             _ = stream.result
         assert list(stream) == []
+
+    def test_dropping_one_without_a_loop(self) -> None:
+        closed = threading.Event()
+
+        class Endless:
+            name = "endless"
+
+            async def stream(self, request: Any) -> Any:
+                try:
+                    while True:
+                        yield TextDelta(text="on ")
+                        await asyncio.sleep(0)
+                finally:
+                    closed.set()
+
+        for _ in Agent(Endless()).stream_sync("?"):
+            break
+        gc.collect()
+        assert closed.wait(10)
 
     def test_one_that_was_never_read(self) -> None:
         with scripted("x").stream_sync("?") as stream:
