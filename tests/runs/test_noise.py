@@ -8,12 +8,13 @@ import enum
 import pathlib
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 
-from agentgram import Agent, LimitExceeded, Limits, ModelSettings, Policy, Principal, RunResult, allow, tool
+from agentgram import Agent, LimitExceeded, Limits, ModelSettings, Policy, Principal, RunError, RunResult, allow, tool
 from agentgram.run import CUT
 from agentgram.testing import GrammarModel
 
@@ -77,3 +78,47 @@ def test_noise_under_a_policy_runs_nothing_denied() -> None:
     assert names <= {"words", "times"}
     assert wanted, "noise wants denied tools too, or this test shows nothing"
     assert wanted.isdisjoint(names)
+
+
+@dataclass
+class Point:
+    x: int
+    y: float = 0.0
+
+
+class Person(BaseModel):
+    name: Annotated[str, Field(max_length=8)]
+    born: datetime.date | None = None
+
+
+ANSWERS = [
+    int,
+    bool,
+    float,
+    Literal["yes", "no"],
+    list[int],
+    dict[str, bool],
+    Point,
+    Person,
+    Point | Person,
+    int | None,
+]
+
+
+@pytest.mark.parametrize("output_type", [*ANSWERS, datetime.date, tuple[int, Color]], ids=str)
+def test_answers_of_every_type(output_type: Any) -> None:
+    """What the grammar lets through as an answer is one, with tools beside it and without."""
+    adapter = TypeAdapter(output_type)
+    done = 0
+    failures: list[RunError] = []
+    for seed in range(6):
+        agent = Agent(GrammarModel(seed, call_rate=0.3), tools=[bounds] if seed % 2 else [], output_type=output_type)
+        try:
+            result = agent.run_sync("go", settings=ModelSettings(max_tokens=150, seed=seed), limits=Limits(steps=6))
+        except RunError as error:
+            failures.append(error)
+            continue
+        adapter.validate_python(result.output, strict=True)
+        done += 1
+    assert done
+    assert [e for e in failures if CUT not in str(e) and not isinstance(e, LimitExceeded)] == []
