@@ -128,6 +128,15 @@ class Message:
         except (KeyError, TypeError) as error:
             raise DefinitionError(f"not a message: {error!r}. Pass what Message.to_dict wrote.") from error
 
+    @classmethod
+    def from_openai(cls, data: Mapping[str, Any]) -> Message:
+        """Reads one OpenAI chat dict; :func:`from_openai` reads a conversation, in which results find their calls' names.
+
+        Raises:
+            DefinitionError: It is not a chat message.
+        """
+        return from_openai([data])[0]
+
     def to_openai(self) -> list[dict[str, Any]]:
         """This message as OpenAI chat dicts: one, or one for each result of a tool message."""
         if self.role == "tool":

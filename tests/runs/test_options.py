@@ -64,6 +64,13 @@ class TestOpenAIMessages:
         assert to_openai(result.messages)[: len(dicts)] == dicts
         assert [m.role for m in result.new_messages] == ["user", "assistant"]
 
+    def test_one_by_one(self) -> None:
+        for message in self.HISTORY:
+            (data,) = message.to_openai()
+            assert Message.from_openai(data) == message
+        with pytest.raises(DefinitionError, match="message 0 is not an OpenAI chat message"):
+            Message.from_openai({"content": "no role"})
+
     def test_mix_with_messages(self) -> None:
         mixed = [*self.HISTORY[:2], *to_openai(self.HISTORY[2:])]
         assert scripted("x").run_sync("and?", messages=mixed).messages[:4] == self.HISTORY
