@@ -130,7 +130,7 @@ class Message:
 
     @classmethod
     def from_openai(cls, data: Mapping[str, Any]) -> Message:
-        """Reads one OpenAI chat dict; :func:`from_openai` reads a conversation, in which results find their calls' names.
+        """Reads one OpenAI chat dict; :func:`from_openai` reads several, and tells results the names of their calls.
 
         Raises:
             DefinitionError: It is not a chat message.

@@ -206,6 +206,7 @@ class _Reader(Generic[Out]):
         """Cancels the run if it has not ended."""
         self._over = True
         if self._thread.ident and self._thread.is_alive():
+            self._started.wait()  # an interrupt may come before the thread has begun
             assert self._reading is not None
             self._ask(self._reading.cancel)
 
@@ -235,17 +236,35 @@ def run_blocking(main: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(main)
     outcome: list[T] = []
     failure: list[BaseException] = []
+    running: list[Callable[[], object]] = []
+    ended = threading.Event()
     context = contextvars.copy_context()
+
+    async def held() -> T:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        running.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await main
 
     def work() -> None:
         try:
-            outcome.append(context.run(asyncio.run, main))
+            outcome.append(context.run(asyncio.run, held()))
         except BaseException as error:  # raised where the result is waited for
             failure.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=work, name="agentgram-run")
-    thread.start()
-    thread.join()
+    thread = threading.Thread(target=work, name="agentgram-run", daemon=True)
+    try:
+        thread.start()
+        ended.wait()  # and not join(): interrupted once, that takes the thread for ended
+    except BaseException:  # Ctrl-C in a notebook: nobody waits any more
+        for cancel in running:
+            with contextlib.suppress(RuntimeError):  # it has ended meanwhile
+                cancel()
+        if thread.ident:
+            ended.wait()
+        raise
     if failure:
         raise failure[0]
     return outcome[0]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +38,8 @@ from agentgram.events import (
 )
 from agentgram.messages import MalformedPart, Message, ReasoningPart, TextPart, ToolCall, assistant, user
 from agentgram.testing import ScriptedModel, call, no_models
+
+ROOT = Path(__file__).parents[2]
 
 
 @tool
@@ -397,6 +401,34 @@ class TestStarting:
         assert seen != [here]
         with pytest.raises(ModelError):
             scripted().run_sync("?")
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+    def test_an_interrupted_run_sync_inside_a_running_loop_is_cancelled(self) -> None:
+        """As in a notebook: the interrupt reaches whoever waits, and the run does not go on without them."""
+        program = """
+import asyncio, os, signal
+from agentgram import Agent
+from agentgram.testing import ScriptedModel, call
+
+async def interrupt() -> str:
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+    finally:
+        print("cancelled", flush=True)
+
+async def cell():
+    Agent(ScriptedModel([call("interrupt")]), tools=[interrupt]).run_sync("?")
+
+try:
+    asyncio.new_event_loop().run_until_complete(cell())
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.stdout.split() == ["cancelled", "interrupted"], done.stderr
 
     async def test_many_runs_of_one_agent_do_not_mix(self) -> None:
         class Echo:
