@@ -163,6 +163,8 @@ class Agent(Generic[Deps, Out]):
             PolicyError: There is a policy and no user, or it leaves nothing of what ``tool_choice`` asks for.
             LimitExceeded: A limit was reached.
             RunError: The run failed; ``.run`` has what was done.
+            asyncio.CancelledError: Whoever awaits the run was cancelled; ``.run`` has what was done, with messages that
+                can be continued.
         """
         return await Run[Out](self._task(prompt, deps, options), _ignore).execute()
 

@@ -156,6 +156,9 @@ class Run(Generic[Out]):
                 f"the run took longer than {self.task.limits.seconds:g} seconds. Raise Limits(seconds=...).",
                 run=self.result("limit"),
             ) from None
+        except asyncio.CancelledError as error:
+            error.run = self.result("cancelled")  # type: ignore[attr-defined]  # asyncio's own error has to go on
+            raise
         except RunError as error:
             if error.run is None:
                 error.run = self.result("limit" if isinstance(error, LimitExceeded) else "failed")

@@ -332,8 +332,11 @@ class TestStreams:
         run = asyncio.create_task(scripted(call("endless"), tools=[endless]).run("?"))
         await started.wait()
         run.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        with pytest.raises(asyncio.CancelledError) as caught:
             await run
+        messages = caught.value.run.messages  # type: ignore[attr-defined]
+        assert [m.role for m in messages] == ["user", "assistant", "tool"]
+        assert (await scripted("fine").run("And now?", messages=messages)).output == "fine"
 
     def test_without_a_loop(self) -> None:
         with scripted(call("add", a=1, b=2), "It is 3.", tools=[add]).stream_sync("?") as stream:
