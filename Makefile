@@ -46,7 +46,7 @@ CMAKE = $(PYTHON) -m cmake -G Ninja --log-level=WARNING \
 	-Dnanobind_DIR="$$($(PYTHON) -m nanobind --cmake_dir)" \
 	$$(if command -v ccache >/dev/null; then echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache; fi)
 
-.PHONY: help demo test lint format types native stubs docs-test sanitize property bench packaging clean
+.PHONY: help demo test lint format types native stubs docs-test sanitize property bench packaging fuzz sanitize-threads clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -144,11 +144,25 @@ sanitize: $(READY) ## The engine's C++ and Python tests with address and undefin
 	@$(PYTHON) -m cmake --build $(SANITIZE_BUILD)
 	@ctest="$$($(PYTHON) -c 'import cmake; print(cmake.CMAKE_BIN_DIR)')/ctest"; \
 	 "$$ctest" --test-dir $(SANITIZE_BUILD) --output-on-failure
+	@$(SANITIZE_BUILD)/threads 20
+	@$(SANITIZE_BUILD)/fuzz 3000
 	@LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
 	 ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	 HYPOTHESIS_PROFILE=$(if $(CI),quick,default) AGENTGRAM_CORE="$$(ls $(CURDIR)/$(SANITIZE_BUILD)/_core*.so)" \
 	 $(PYTHON) -m pytest -q -m 'not packaging and not model' $(SANITIZE_TESTS) \
 	   --deselect tests/engine/test_regular_native.py
+
+# How many random grammars, and which.
+FUZZ ?= 1000000 1
+fuzz: $(READY) ## Random grammars and tokens through the readers and the matcher, with address checks (FUZZ="COUNT SEED")
+	@$(CMAKE) -S . -B $(SANITIZE_BUILD) -DSANITIZE=address,undefined -DAGENTGRAM_TESTS=ON >/dev/null
+	@$(PYTHON) -m cmake --build $(SANITIZE_BUILD) --target fuzz
+	@$(SANITIZE_BUILD)/fuzz $(FUZZ)
+
+sanitize-threads: $(READY) ## Many threads on one engine, with thread checks
+	@$(CMAKE) -S . -B $(SANITIZE_BUILD)-threads -DSANITIZE=thread -DAGENTGRAM_TESTS=ON >/dev/null
+	@$(PYTHON) -m cmake --build $(SANITIZE_BUILD)-threads --target threads
+	@$(SANITIZE_BUILD)-threads/threads
 
 clean: ## Remove what was built, .venv included
 	rm -rf build dist $(VENV) agentgram/engine/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -200,10 +200,10 @@ class EntryBuilder {
 
   void by_slices(const Slice& slice) {
     const auto& [to, first, loop, length] = slice;
-    auto plan = slices_.plan(loop);
+    plan_ = slices_.plan(loop);
     const ByteTrie& all = vocab_.trie();
-    const ByteTrie& rest = plan->rest;
-    std::vector<std::uint32_t> bits = plan->bits;
+    const ByteTrie& rest = plan_->rest;
+    std::vector<std::uint32_t> bits = plan_->bits;
     auto sliced = [&](std::uint8_t b) { return b < 0x80 ? first.has(b) && loop.has(b) : first.other && loop.other; };
     if (counted_ && counter_.room < slices_.max_chars()) {
       const auto& fits = slices_.at_most(counter_.room);
@@ -624,7 +624,8 @@ class EntryBuilder {
   const Terminal::State start_;
   const CounterClass counter_;
   const bool counted_;
-  const bool ranged_;  // accepted tokens are told apart by the labels that are left
+  const bool ranged_;                      // accepted tokens are told apart by the labels that are left
+  std::shared_ptr<const SlicePlan> plan_;  // leaves point into its trie
   SliceKey loop_;
   Terminal::State loop_state_ = Terminal::kDead;
   std::shared_ptr<Entry> out_;

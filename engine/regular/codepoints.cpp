@@ -51,7 +51,7 @@ std::uint32_t hex4(std::string_view text) {
 std::string json_unescape(std::string_view inside) {
   std::string out;
   for (std::size_t i = 0; i < inside.size(); ++i) {
-    if (inside[i] != '\\') {
+    if (inside[i] != '\\' || i + 1 == inside.size()) {
       out.push_back(inside[i]);
       continue;
     }
@@ -72,9 +72,11 @@ std::string json_unescape(std::string_view inside) {
         out.push_back('\f');
         break;
       case 'u': {
+        if (inside.size() - i < 5) return out;
         Cp cp = hex4(inside.substr(i + 1, 4));
         i += 4;
         if (cp >= 0xD800 && cp < 0xDC00) {
+          if (inside.size() - i < 7) return out;
           cp = 0x10000 + ((cp - 0xD800) << 10) + (hex4(inside.substr(i + 3, 4)) - 0xDC00);
           i += 6;
         }

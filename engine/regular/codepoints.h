@@ -16,7 +16,7 @@ inline constexpr Cp kMaxCp = 0x10ffff, kSurrogateLo = 0xd800, kSurrogateHi = 0xd
 bool decode_utf8(std::string_view text, std::size_t* at, Cp* out);
 bool valid_utf8(std::string_view text);
 void append_utf8(std::string* out, Cp cp);
-// What the inside of a JSON string says. The spelling has been checked before: escapes are whole, surrogates are paired.
+// What the inside of a JSON string says. The spelling has been checked before; an escape that is cut off ends the text.
 std::string json_unescape(std::string_view inside);
 // Throws ValueError that names `what` unless the text is UTF-8.
 void require_utf8(std::string_view text, const char* what);
