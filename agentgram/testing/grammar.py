@@ -7,6 +7,7 @@ path to it that the masks leave open.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -156,6 +157,7 @@ class GrammarModel:
         """How many turns have been begun."""
         self._decoder = Decoder(Engine.shared(self.vocabulary), self.format)
         self._speller = Speller(self.vocabulary)
+        self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -170,12 +172,14 @@ class GrammarModel:
     def turn(self, request: ModelRequest) -> Iterator[ModelEvent]:
         """Writes one turn, without an event loop."""
         seed = request.settings.seed
-        random = np.random.default_rng([abs(self.seed), self.turns, 0 if seed is None else abs(seed) + 1])
-        self.turns += 1
-        backend = self._backend(request, random)
         prompt = self.format.render(request.permitted)
+        with self._lock:  # runs of several threads may share the model; what they share of it is used here only
+            random = np.random.default_rng([abs(self.seed), self.turns, 0 if seed is None else abs(seed) + 1])
+            self.turns += 1
+            backend = self._backend(request, random)
+            events = self._decoder.decode(backend, request, prompt)
         try:
-            yield from self._decoder.decode(backend, request, prompt)
+            yield from events
         finally:
             self.outputs.append(backend.reply)
 

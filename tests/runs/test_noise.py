@@ -8,6 +8,7 @@ import enum
 import pathlib
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -122,3 +123,32 @@ def test_answers_of_every_type(output_type: Any) -> None:
         done += 1
     assert done
     assert [e for e in failures if CUT not in str(e) and not isinstance(e, LimitExceeded)] == []
+
+
+def test_threads_may_share_an_agent_and_its_fake() -> None:
+    """More kinds of requests than a decoder keeps grammars for, from more threads than there are processors."""
+    agent = Agent(GrammarModel(3))
+    names = [f"tool_{n}" for n in range(80)]
+
+    def make(name: str) -> Any:
+        def work(order: int) -> str:
+            return f"{name} {order}"
+
+        return tool(name=name)(work)
+
+    def ask(name: str) -> list[str]:
+        try:
+            result = agent.run_sync(
+                "go",
+                tools=[make(name)],
+                tool_choice="required",
+                settings=ModelSettings(max_tokens=120),
+                limits=Limits(steps=1),
+            )
+        except LimitExceeded as error:
+            result = error.run
+        return [record.name for record in result.calls]
+
+    with ThreadPoolExecutor(12) as pool:
+        called = list(pool.map(ask, names))
+    assert [set(mine) for mine in called] == [{name} for name in names]
