@@ -21,6 +21,7 @@ from agentgram.formats import nodes as n
 from agentgram.formats.codecs import dumps, get_codec
 from agentgram.formats.quotient import without_prefix
 from agentgram.formats.request import Only, Prompt, Request
+from agentgram.formats.sequences import sequence
 from agentgram.formats.slots import Slot
 from agentgram.tools.definition import ToolDefinition
 
@@ -454,15 +455,3 @@ def _forget(key: int, ref: weakref.ref[ToolDefinition]) -> None:
     entry = _MADE.get(key)
     if entry is not None and entry[0] is ref:
         del _MADE[key]
-
-
-def sequence(items: Iterable[e.Spec]) -> e.Spec:
-    """A sequence without nesting, in which neighbouring literals are one."""
-    out: list[e.Spec] = []
-    for item in items:
-        for piece in item.items if isinstance(item, e.Seq) else (item,):
-            if isinstance(piece, e.Lit) and out and isinstance(out[-1], e.Lit):
-                out[-1] = e.Lit(out[-1].text + piece.text)
-            elif not (isinstance(piece, e.Lit) and not piece.text):
-                out.append(piece)
-    return out[0] if len(out) == 1 else e.Seq(out)

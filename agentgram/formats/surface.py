@@ -18,6 +18,7 @@ from agentgram.formats.json_text import dumps
 from agentgram.formats.literals import Literals, balanced
 from agentgram.formats.scanning import Mismatch, Source, Wait
 from agentgram.formats.schemas import Schema, alternatives, as_json, constraints, kinds, kinds_of, members, resolved
+from agentgram.formats.sequences import sequence
 from agentgram.formats.slots import Slot
 from agentgram.tools.definition import Unsupported
 
@@ -127,8 +128,8 @@ class SurfaceCodec:
         more = None
         if extra is not None:
             value = self._spec(extra, slot, unsupported, 1)
-            more = e.Seq([_other_names(properties), e.Lit(self.assign), value])
-        return e.Seq([e.Lit(self.around[0]), *self._listed(pairs, more), e.Lit(self.around[1])])
+            more = sequence([_other_names(properties), e.Lit(self.assign), value])
+        return sequence([e.Lit(self.around[0]), *self._listed(pairs, more), e.Lit(self.around[1])])
 
     def _pairs(
         self,
@@ -150,7 +151,7 @@ class SurfaceCodec:
                 names.append(f"'{key}'")
             value = self._spec(schema, slot, unsupported, depth + (not named))
             name = e.Choice([e.Lit(n + assign) for n in names]) if len(names) > 1 else e.Lit(names[0] + assign)
-            out.append((key in required, e.Seq([name, value])))
+            out.append((key in required, sequence([name, value])))
         return out
 
     def _listed(self, pairs: Sequence[tuple[bool, e.Spec]], more: e.Spec | None) -> list[e.Spec]:
@@ -159,11 +160,11 @@ class SurfaceCodec:
         tail: list[e.Spec] = [] if more is None else [e.Rep(e.Seq([sep, more]))]
         first = next((i for i, (needed, _) in enumerate(pairs) if needed), None)
         if first is not None:
-            before = [e.Opt(e.Seq([pair, sep])) for _, pair in pairs[:first]]
+            before = [e.Opt(sequence([pair, sep])) for _, pair in pairs[:first]]
             after = [self._after(needed, pair) for needed, pair in pairs[first + 1 :]]
             return [*before, pairs[first][1], *after, *tail]
         starts: list[e.Spec] = [
-            e.Seq([pair, *(self._after(False, p) for _, p in pairs[i + 1 :]), *tail])
+            sequence([pair, *(self._after(False, p) for _, p in pairs[i + 1 :]), *tail])
             for i, (_, pair) in enumerate(pairs)
         ]
         if more is not None:
@@ -171,7 +172,7 @@ class SurfaceCodec:
         return [e.Opt(e.Choice(starts))] if starts else []
 
     def _after(self, needed: bool, pair: e.Spec) -> e.Spec:
-        following = e.Seq([e.Lit(self.sep), pair])
+        following = sequence([e.Lit(self.sep), pair])
         return following if needed else e.Opt(following)
 
     def _spec(self, schema: Any, slot: Slot, unsupported: Unsupported, depth: int) -> e.Spec:

@@ -14,6 +14,7 @@ from agentgram.formats.loose import Found, Loose
 from agentgram.formats.raw import RawValue
 from agentgram.formats.scanning import BLANKS, Mismatch, Source, Truncated, Wait
 from agentgram.formats.schemas import members
+from agentgram.formats.sequences import sequence
 from agentgram.formats.slots import Slot
 
 _JSON_STARTS = tuple(b'{["')
@@ -94,12 +95,12 @@ class TaggedCodec:
             names = e.Seq([e.Lit(before), _other_names(properties), e.Lit(after)])
             quoted = e.Seq([e.Lit(before), _other_names(properties), e.Lit(after.replace('"true"', '"false"'))])
             items.append(e.Rep(self._argument(names, quoted, others, slot)))
-        return e.Seq(items)
+        return sequence(items)
 
     def _argument(self, as_text: e.Spec, as_json: e.Spec, schema: Any, slot: Slot) -> e.Spec:
         value = self._of(schema, slot)
         if "{string}" not in self.open:
-            return e.Seq([as_text, value.grammar(slot.unsupported), e.Lit(self.close)])
+            return sequence([as_text, value.grammar(slot.unsupported), e.Lit(self.close)])
         written = value.grammar(slot.unsupported)
         spellings = [e.Seq([as_text if value.style in ("text", "choice", "sized", "mixed") else as_json, written])]
         if value.style == "mixed":
