@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, TypeAlias
 
 from agentgram.engine import spec as e
@@ -87,6 +87,9 @@ class RawValue:
     def _may_stand(self, text: str) -> bool:
         if self.style == "quoted" or any(c in text for c in self.closers):
             return False
+        if self.style == "mixed":
+            short, begun = _unlike_json("".join(sorted({c[0] for c in self._excludes()})))
+            return text in short or re.match(begun, text) is not None
         return self.style != "sized" or not (text.startswith('"') or "<" in text)
 
     @staticmethod
@@ -102,6 +105,8 @@ class RawValue:
         style = self.style
         if style == "text":
             return _unescaped(text, self.closers)
+        if style == "quoted" and kinds(self.schema, self.root) != {"string"}:
+            return self._mixed(text)
         if style in ("choice", "sized", "quoted"):
             if style == "choice" and text in self._choices():
                 return text
@@ -206,8 +211,19 @@ def _sized(schema: Schema) -> str:
 
 def _no_json(excludes: tuple[str, ...]) -> list[e.Spec]:
     """Texts that are no JSON value and none of the words, whatever blanks are around them."""
-    first = "".join(sorted({re.escape(c[0]) for c in excludes}))
-    short: set[str] = set()
+    short, begun = _unlike_json("".join(sorted({c[0] for c in excludes})))
+    return [e.Choice([e.Lit(s) for s in short]), e.Seq([e.Regex(begun), e.Text(excludes)])]
+
+
+@lru_cache(maxsize=64)
+def _unlike_json(markers: str) -> tuple[tuple[str, ...], str]:
+    """What is no JSON value and none of the words: some short texts, and the beginnings of all others, as a pattern.
+
+    Args:
+        markers: Characters that markers begin with: what is made of these is not among the beginnings.
+    """
+    first = "".join(map(re.escape, markers))
+    short: set[str] = {""}
     leaving = [rf'[^\s{{\["\-0-9{first}{"".join(sorted({w[0] for w in _JSON_WORDS}))}]']
     for word in _JSON_WORDS:
         for length in range(1, len(word) + 1):
@@ -217,5 +233,4 @@ def _no_json(excludes: tuple[str, ...]) -> list[e.Spec]:
             leaving.append(f"{head}[^{first}{blank}{''.join(following)}]")
             if head not in _JSON_WORDS:
                 short.add(head)
-    begun = e.Regex("|".join(dict.fromkeys(leaving)))
-    return [e.Choice([e.Lit(s) for s in ("", *sorted(short))]), e.Seq([begun, e.Text(excludes)])]
+    return tuple(sorted(short)), "|".join(dict.fromkeys(leaving))
