@@ -144,6 +144,16 @@ class Run(Generic[Out]):
             RunError: The run failed or reached a limit; the error carries what was done.
             PolicyError: The policy leaves nothing of what ``tool_choice`` asks for.
         """
+        try:
+            result = await self._execute()
+        except BaseException as error:
+            # Its kind only: the text of an error may hold what a tool or a user said.
+            _log.debug("run %s ended with %s: %s", self.id, type(error).__name__, self._usage)
+            raise
+        _log.debug("run %s is %s: %s", self.id, result.status, result.usage)
+        return result
+
+    async def _execute(self) -> RunResult[Out]:
         clock = asyncio.timeout(self.task.limits.seconds)
         try:
             async with clock, self._conversation():
@@ -163,7 +173,6 @@ class Run(Generic[Out]):
             if error.run is None:
                 error.run = self.result("limit" if isinstance(error, LimitExceeded) else "failed")
             raise
-        _log.debug("run %s is %s: %s", self.id, self._status, self._usage)
         return self.result(self._status)
 
     @asynccontextmanager

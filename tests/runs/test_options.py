@@ -12,6 +12,7 @@ from agentgram import (
     Agent,
     DefinitionError,
     Limits,
+    ModelError,
     ModelSettings,
     Policy,
     Principal,
@@ -134,6 +135,10 @@ class TestObservers:
         assert f"run {result.run_id} is done" in caplog.text
         assert "hush" not in caplog.text
         assert "123456" not in caplog.text
+        with caplog.at_level(logging.DEBUG, logger="agentgram"), pytest.raises(ModelError):
+            scripted().run_sync("hush")
+        assert "ended with ModelError: Usage(steps=0" in caplog.text
+        assert "hush" not in caplog.text
 
 
 class TestLongResults:
