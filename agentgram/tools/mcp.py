@@ -14,7 +14,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
 from concurrent.futures import Future
 from os import PathLike
 from pathlib import Path
@@ -183,15 +183,29 @@ class _Connection:
     def caller(self, tool: str) -> Any:
         """What runs one of the server's tools."""
 
-        async def call(**arguments: Any) -> Any:
+        async def call(**arguments: Any) -> AsyncIterator[Any]:
+            """Yields what the server reports meanwhile, then the result."""
             if not self._thread.is_alive():
                 raise ToolFailed(f"The server {self.name} is not connected.")
-            future = asyncio.run_coroutine_threadsafe(self._client.call_tool(tool, arguments), self._loop)
-            result = await asyncio.wrap_future(future)
+            here, told = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
+
+            async def tell(progress: float, total: float | None, message: str | None) -> None:
+                report = {"progress": progress, "total": total, "message": message}
+                here.call_soon_threadsafe(told.put_nowait, report)
+
+            calling = self._client.call_tool(tool, arguments, progress_callback=tell)
+            answer = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(calling, self._loop))
+            answer.add_done_callback(lambda _: told.put_nowait(None))
+            try:
+                while (report := await told.get()) is not None:
+                    yield report
+            finally:
+                answer.cancel()  # where the run has left; no more than a word where the answer is there
+            result = answer.result()
             text = "\n".join(map(_text, result.content))
             if result.is_error:
                 raise ToolFailed(text or f"{tool} failed.")
-            return text if text or result.structured_content is None else result.structured_content
+            yield text if text or result.structured_content is None else result.structured_content
 
         call.__name__ = tool
         return call

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,11 @@ pytest.importorskip("mcp")
 
 from mcp import StdioServerParameters
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 
 from agentgram import Agent, DefinitionError, MCPToolset, Policy, Principal, RunError, allow
+from agentgram.events import ToolProgress
 from agentgram.testing import ScriptedModel, call
 
 STDIO = """
@@ -88,6 +92,46 @@ def test_errors_of_the_server_are_failed_calls() -> None:
         assert "a: 'x' is not of type 'integer'" in result.calls[1].content
     closed = scripted(call("calc.add", a=1, b=2), "x", tools=calc).run_sync("?")
     assert closed.calls[0].content == "The server calc is not connected."
+
+
+def test_what_the_server_reports_is_progress() -> None:
+    server = MCPServer("slow")
+
+    @server.tool()
+    async def count(to: int, ctx: Context) -> int:
+        """Counts."""
+        for n in range(to):
+            await ctx.report_progress(n, to, f"at {n}")
+        return to
+
+    with MCPToolset("slow", server) as slow:
+        stream = scripted(call("slow.count", to=3), "x", tools=slow).stream_sync("?")
+        reports = [e.value for e in stream if isinstance(e, ToolProgress)]
+    assert reports == [{"progress": n, "total": 3, "message": f"at {n}"} for n in range(3)]
+    assert stream.result.calls[0].content == "3"
+
+
+async def test_a_run_that_leaves_cancels_the_call() -> None:
+    begun, ended = threading.Event(), threading.Event()
+    server = MCPServer("slow")
+
+    @server.tool()
+    async def wait() -> str:
+        """Waits."""
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return ""
+
+    with MCPToolset("slow", server) as slow:
+        run = asyncio.create_task(scripted(call("slow.wait"), tools=slow).run("?"))
+        assert await asyncio.to_thread(begun.wait, 20)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert await asyncio.to_thread(ended.wait, 20)
 
 
 def test_policies_go_by_the_qualified_name() -> None:
