@@ -3,6 +3,7 @@ The structured-generation engine. Use agentgram.engine, which is typed and docum
 """
 
 from collections.abc import Sequence
+from typing import overload
 
 def set_grammar_error(arg: object, /) -> None: ...
 
@@ -52,7 +53,6 @@ class Vocabulary:
     def longest_match(self, text: bytes) -> list[int]: ...
 
 class Grammar:
-    def matcher(self) -> Matcher: ...
     def coverage(self) -> tuple: ...
 
 class EngineCore:
@@ -72,24 +72,76 @@ class EngineCore:
     def stats(self) -> dict: ...
 
 class Matcher:
-    def fill_mask(self, mask: object, row: int = 0) -> bool: ...
-    def fill_by_walk(self, mask: object, row: int = 0) -> None: ...
-    def accept(self, token: int) -> bool: ...
-    def accept_bytes(self, text: bytes) -> bool: ...
-    def rollback(self, n: int = 1) -> None: ...
-    def fork(self) -> Matcher: ...
-    def reset(self) -> None: ...
+    @overload
+    def __init__(self, grammar: Grammar) -> None: ...
+    @overload
+    def __init__(self, matcher: Matcher) -> None: ...
+    def fill_mask(self, mask: object, row: int = 0) -> bool:
+        """
+        Writes which tokens may come next into a row of what allocate_mask made; False: all of them may.
+
+        Raises:
+            ValueError: The mask has another type or width.
+            IndexError: It has no such row.
+        """
+
+    def fill_by_walk(self, mask: object, row: int = 0) -> None:
+        """
+        The same mask as fill_mask, by a walk of the whole vocabulary: slow, to check the other.
+        """
+
+    def accept(self, token: int) -> bool:
+        """
+        Goes on with a token; False, and nothing changed, when it may not come.
+        """
+
+    def accept_bytes(self, text: bytes) -> bool:
+        """
+        Goes on with bytes, as one step; False, and nothing changed, when they may not come.
+        """
+
+    def rollback(self, n: int = 1) -> None:
+        """
+        Takes back the last n steps.
+
+        Raises:
+            ValueError: There are fewer.
+        """
+
+    def reset(self) -> None:
+        """Takes back all steps."""
+
     @property
-    def can_end(self) -> bool: ...
+    def can_end(self) -> bool:
+        """Whether an end token is allowed now."""
+
     @property
-    def ended(self) -> bool: ...
+    def ended(self) -> bool:
+        """Whether an end token was accepted."""
+
     @property
-    def depth(self) -> int: ...
-    def forced_bytes(self) -> bytes: ...
-    def forced_tokens(self, tokenize: object | None) -> list[int]: ...
-    def shortest_end(self) -> list: ...
-    def validate(self, tokens: Sequence[int]) -> int: ...
-    def fill_draft(self, mask: object, tokens: Sequence[int], parents: Sequence[int]) -> None: ...
+    def depth(self) -> int:
+        """How many steps were taken."""
+
+    def forced_bytes(self) -> bytes:
+        """What every legal continuation begins with, at most 4,096 bytes."""
+
+    def forced_tokens_by(self, tokenize: object | None) -> list[int]: ...
+    def shortest_end_units(self) -> list: ...
+    def validate(self, tokens: Sequence[int]) -> int:
+        """
+        How many of these tokens would be accepted one after another; the state stays as it is.
+        """
+
+    def fill_draft(self, mask: object, tokens: Sequence[int], parents: Sequence[int]) -> None:
+        """
+        Masks of a draft tree: row i is what may follow node i.
+
+        Parent -1 is the current state; parents come before their children. Rows at and under a refused node are zero.
+
+        Raises:
+            ValueError: The tree or the mask's shape is wrong.
+        """
 
 def fill_masks(matchers: Sequence[Matcher], mask: object, rows: Sequence[int], threads: int) -> None: ...
 def stop_workers() -> None: ...

@@ -141,60 +141,42 @@ def apply_mask(logits: Any, mask: Any) -> None:
         logits.masked_fill_(torch.from_numpy(banned).to(logits.device), float("-inf"))
 
 
-class Matcher:
+class Matcher(_core.Matcher):
     """Follows one reply through a grammar. One thread at a time; forks are independent.
 
     History counts successful calls of :meth:`accept` and :meth:`accept_bytes`: each is one step of :meth:`rollback`.
+    Made by :meth:`Grammar.matcher` and :meth:`fork`.
     """
 
-    __slots__ = ("_native", "_vocab", "accept", "accept_bytes", "fill_mask", "reset", "rollback")
+    # What is called for each token is the native type's own: a call costs nothing beyond it.
+    __slots__ = ("_vocab",)
 
-    def __init__(self, native: _core.Matcher, vocab: Vocabulary) -> None:
-        self._native = native
+    def __init__(self, start: _core.Grammar | _core.Matcher, vocab: Vocabulary) -> None:
+        super().__init__(start)
         self._vocab = vocab
-        # Bound once: a call then costs nothing beyond the native one.
-        self.fill_mask = native.fill_mask
-        self.accept = native.accept
-        self.accept_bytes = native.accept_bytes
-        self.rollback = native.rollback
-        self.reset = native.reset
 
     def fork(self) -> Matcher:
         """An independent matcher in the same state; O(1)."""
-        return Matcher(self._native.fork(), self._vocab)
-
-    @property
-    def can_end(self) -> bool:
-        """Whether an end token is allowed now."""
-        return self._native.can_end
-
-    @property
-    def ended(self) -> bool:
-        """Whether an end token was accepted."""
-        return self._native.ended
-
-    def forced_bytes(self) -> bytes:
-        """What every legal continuation begins with, at most 4,096 bytes."""
-        return self._native.forced_bytes()
+        return Matcher(self, self._vocab)
 
     def forced_tokens(self) -> list[int]:
         """Tokens, as the tokenizer itself would write them, whose bytes are a prefix of :meth:`forced_bytes`.
 
         They end where no token could run on beyond what is forced.
         """
-        return self._native.forced_tokens(self._vocab._tokenize)
+        return self.forced_tokens_by(self._vocab._tokenize)
 
     def shortest_end(self) -> bytes:
         """A shortest legal completion, as bytes; tokens that only an id can spell are left out (see
         :meth:`shortest_end_tokens`).
         """
-        return bytes(value for token, value in self._native.shortest_end() if not token)
+        return bytes(value for token, value in self.shortest_end_units() if not token)
 
     def shortest_end_tokens(self) -> list[int]:
         """A shortest legal completion, as tokens; the end token itself is not part of it."""
         out: list[int] = []
         run = bytearray()
-        for token, value in [*self._native.shortest_end(), (True, -1)]:
+        for token, value in [*self.shortest_end_units(), (True, -1)]:
             if not token:
                 run.append(value)
                 continue
@@ -204,20 +186,6 @@ class Matcher:
             if value >= 0:
                 out.append(value)
         return out
-
-    def validate(self, tokens: Sequence[int]) -> int:
-        """How many of these tokens would be accepted one after another; the state stays as it is."""
-        return self._native.validate(list(tokens))
-
-    def fill_draft(self, mask: Any, tokens: Sequence[int], parents: Sequence[int]) -> None:
-        """Masks of a draft tree: row i is what may follow node i.
-
-        Parent -1 is the current state; parents come before their children. Rows at and under a refused node are zero.
-
-        Raises:
-            ValueError: The tree or the mask's shape is wrong.
-        """
-        self._native.fill_draft(mask, list(tokens), list(parents))
 
 
 class Grammar:
@@ -232,7 +200,7 @@ class Grammar:
 
     def matcher(self) -> Matcher:
         """A matcher at the grammar's start."""
-        return Matcher(self._native.matcher(), self._vocab)
+        return Matcher(self._native, self._vocab)
 
     def warm(self, top: int = 64, timeout: float | None = None) -> Future[None]:
         """Builds masks before they are asked for: those of the ``top`` states that take longest.
@@ -345,7 +313,7 @@ class Engine:
             ValueError: The mask's shape or the number of rows is wrong.
         """
         at = list(rows if rows is not None else range(len(matchers)))
-        _core.fill_masks([m._native for m in matchers], mask, at, self._threads)
+        _core.fill_masks(list(matchers), mask, at, self._threads)
 
     def stats(self) -> EngineStats:
         """Counters and sizes."""

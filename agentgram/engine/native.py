@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from agentgram.engine import _core
 from agentgram.engine.spec import (
@@ -24,7 +24,6 @@ from agentgram.engine.spec import (
 from agentgram.errors import DefinitionError
 
 _HANDLE = "_native_handle"
-_WHITESPACE = {"compact": 0, "canonical": 1, "flexible": 2}
 
 
 def native_spec(spec: Spec) -> _core.Spec:
@@ -70,17 +69,28 @@ def _dispatch(spec: Dispatch) -> _core.Spec:
     )
 
 
+_SCHEMA_OPTIONS = {
+    (whitespace, order, unsupported): (number, order == "any", unsupported == "relax")
+    for whitespace, number in (("compact", 0), ("canonical", 1), ("flexible", 2))
+    for order in ("declared", "any")
+    for unsupported in ("error", "relax")
+}
+
+
 def _json_schema(spec: JsonSchema) -> _core.Spec:
-    for name, value, known in (
-        ("whitespace", spec.whitespace, _WHITESPACE),
-        ("property_order", spec.property_order, ("declared", "any")),
-        ("unsupported", spec.unsupported, ("error", "relax")),
-    ):
-        if value not in known:
-            raise DefinitionError(f"{name} is {value!r}: use one of {', '.join(map(repr, known))}.")
-    return _core.Spec.json_schema(
-        spec.schema, _WHITESPACE[spec.whitespace], spec.property_order == "any", spec.unsupported == "relax"
-    )
+    options = _SCHEMA_OPTIONS.get((spec.whitespace, spec.property_order, spec.unsupported))
+    if options is None:
+        _refuse_options(spec)
+    return _core.Spec.json_schema(spec.schema, *options)
+
+
+def _refuse_options(spec: JsonSchema) -> NoReturn:
+    names = ("whitespace", "property_order", "unsupported")
+    for i, name in enumerate(names):
+        known = list(dict.fromkeys(options[i] for options in _SCHEMA_OPTIONS))
+        if getattr(spec, name) not in known:
+            raise DefinitionError(f"{name} is {getattr(spec, name)!r}: use one of {', '.join(map(repr, known))}.")
+    raise AssertionError("every combination is known")
 
 
 _MAKERS: dict[type, Callable[[Any], _core.Spec]] = {

@@ -105,7 +105,11 @@ struct PyMatcher {
   explicit PyMatcher(std::shared_ptr<const ag::Grammar> g) : matcher(std::move(g)) {}
   explicit PyMatcher(ag::Matcher m) : matcher(std::move(m)) {}
   ag::Matcher matcher;
-  std::unique_ptr<PyMask> mask = std::make_unique<PyMask>();
+  std::unique_ptr<PyMask> mask;
+  PyMask& rows() {
+    if (!mask) mask = std::make_unique<PyMask>();
+    return *mask;
+  }
 };
 
 // Token ids come as any integers: what is no id is refused, not wrapped around.
@@ -314,13 +318,11 @@ NB_MODULE(_core, m) {
           [](const ag::Vocabulary& v, nb::bytes text) { return v.longest_match({text.c_str(), text.size()}); },
           "text"_a);
 
-  nb::class_<PyGrammar>(m, "Grammar")
-      .def("matcher", [](const PyGrammar& g) { return new PyMatcher(g.grammar); })
-      .def("coverage", [](const PyGrammar& g) {
-        const auto all = g.grammar->engine->coverage(g.spec);
-        return nb::make_tuple(rows_of(all, &ag::Coverage::enforced), rows_of(all, &ag::Coverage::narrowed),
-                              rows_of(all, &ag::Coverage::relaxed), rows_of(all, &ag::Coverage::warnings));
-      });
+  nb::class_<PyGrammar>(m, "Grammar").def("coverage", [](const PyGrammar& g) {
+    const auto all = g.grammar->engine->coverage(g.spec);
+    return nb::make_tuple(rows_of(all, &ag::Coverage::enforced), rows_of(all, &ag::Coverage::narrowed),
+                          rows_of(all, &ag::Coverage::relaxed), rows_of(all, &ag::Coverage::warnings));
+  });
 
   nb::class_<ag::EngineCore>(m, "EngineCore")
       .def_static(
@@ -375,41 +377,55 @@ NB_MODULE(_core, m) {
 
   nb::class_<PyMatcher>(m, "Matcher")
       .def(
+          "__init__", [](PyMatcher* self, const PyGrammar& g) { new (self) PyMatcher(g.grammar); }, "grammar"_a)
+      .def(
+          "__init__", [](PyMatcher* self, const PyMatcher& p) { new (self) PyMatcher(p.matcher.fork()); }, "matcher"_a)
+      .def(
           "fill_mask",
           [](PyMatcher& p, nb::handle mask, std::int64_t row) {
-            return p.matcher.fill(p.mask->row(mask, row, p.matcher.vocab().words()));
+            return p.matcher.fill(p.rows().row(mask, row, p.matcher.vocab().words()));
           },
-          "mask"_a, "row"_a = 0)
+          "mask"_a, "row"_a = 0,
+          "Writes which tokens may come next into a row of what allocate_mask made; False: all of them may.\n\n"
+          "Raises:\n    ValueError: The mask has another type or width.\n    IndexError: It has no such row.")
       .def(
           "fill_by_walk",
           [](PyMatcher& p, nb::handle mask, std::int64_t row) {
-            p.matcher.fill_by_walk(p.mask->row(mask, row, p.matcher.vocab().words()));
+            p.matcher.fill_by_walk(p.rows().row(mask, row, p.matcher.vocab().words()));
           },
-          "mask"_a, "row"_a = 0)
+          "mask"_a, "row"_a = 0,
+          "The same mask as fill_mask, by a walk of the whole vocabulary: slow, to check the other.")
       .def(
-          "accept", [](PyMatcher& p, std::int64_t token) { return p.matcher.accept(token_id(token)); }, "token"_a)
+          "accept", [](PyMatcher& p, std::int64_t token) { return p.matcher.accept(token_id(token)); }, "token"_a,
+          "Goes on with a token; False, and nothing changed, when it may not come.")
       .def(
           "accept_bytes",
-          [](PyMatcher& p, nb::bytes text) { return p.matcher.accept_bytes({text.c_str(), text.size()}); }, "text"_a)
+          [](PyMatcher& p, nb::bytes text) { return p.matcher.accept_bytes({text.c_str(), text.size()}); }, "text"_a,
+          "Goes on with bytes, as one step; False, and nothing changed, when they may not come.")
       .def(
           "rollback",
           [](PyMatcher& p, std::int64_t n) {
             if (n < 0) throw nb::value_error("rollback takes a number of steps, not a negative one");
             p.matcher.rollback(static_cast<std::uint64_t>(n));
           },
-          "n"_a = 1)
-      .def("fork", [](const PyMatcher& p) { return new PyMatcher(p.matcher.fork()); })
-      .def("reset", [](PyMatcher& p) { p.matcher.reset(); })
-      .def_prop_ro("can_end", [](const PyMatcher& p) { return p.matcher.can_end(); })
-      .def_prop_ro("ended", [](const PyMatcher& p) { return p.matcher.ended(); })
-      .def_prop_ro("depth", [](const PyMatcher& p) { return p.matcher.depth(); })
-      .def("forced_bytes",
-           [](const PyMatcher& p) {
-             auto s = p.matcher.forced_bytes();
-             return nb::bytes(s.data(), s.size());
-           })
+          "n"_a = 1, "Takes back the last n steps.\n\nRaises:\n    ValueError: There are fewer.")
       .def(
-          "forced_tokens",
+          "reset", [](PyMatcher& p) { p.matcher.reset(); }, "Takes back all steps.")
+      .def_prop_ro(
+          "can_end", [](const PyMatcher& p) { return p.matcher.can_end(); }, "Whether an end token is allowed now.")
+      .def_prop_ro(
+          "ended", [](const PyMatcher& p) { return p.matcher.ended(); }, "Whether an end token was accepted.")
+      .def_prop_ro(
+          "depth", [](const PyMatcher& p) { return p.matcher.depth(); }, "How many steps were taken.")
+      .def(
+          "forced_bytes",
+          [](const PyMatcher& p) {
+            auto s = p.matcher.forced_bytes();
+            return nb::bytes(s.data(), s.size());
+          },
+          "What every legal continuation begins with, at most 4,096 bytes.")
+      .def(
+          "forced_tokens_by",
           [](const PyMatcher& p, nb::object tokenize) {
             std::function<std::vector<std::uint32_t>(const std::string&)> call;
             if (!tokenize.is_none()) {
@@ -420,7 +436,7 @@ NB_MODULE(_core, m) {
             return p.matcher.forced_tokens(call);
           },
           "tokenize"_a.none())
-      .def("shortest_end",
+      .def("shortest_end_units",
            [](const PyMatcher& p) {
              nb::list out;
              for (const auto& unit : p.matcher.shortest_end().units) out.append(nb::make_tuple(unit.token, unit.value));
@@ -431,17 +447,20 @@ NB_MODULE(_core, m) {
           [](const PyMatcher& p, const std::vector<std::int64_t>& tokens) {
             return p.matcher.validate(token_ids(tokens));
           },
-          "tokens"_a)
+          "tokens"_a, "How many of these tokens would be accepted one after another; the state stays as it is.")
       .def(
           "fill_draft",
           [](PyMatcher& p, nb::handle mask, const std::vector<std::int64_t>& tokens,
              const std::vector<std::int64_t>& parents) {
             if (tokens.empty()) return;
-            std::uint32_t* first = p.mask->row(mask, 0, p.matcher.vocab().words());
-            p.mask->row(mask, static_cast<std::int64_t>(tokens.size()) - 1, p.matcher.vocab().words());
+            std::uint32_t* first = p.rows().row(mask, 0, p.matcher.vocab().words());
+            p.rows().row(mask, static_cast<std::int64_t>(tokens.size()) - 1, p.matcher.vocab().words());
             p.matcher.fill_draft(first, token_ids(tokens), parents);
           },
-          "mask"_a, "tokens"_a, "parents"_a);
+          "mask"_a, "tokens"_a, "parents"_a,
+          "Masks of a draft tree: row i is what may follow node i.\n\nParent -1 is the current state; parents come "
+          "before their children. Rows at and under a refused node are zero.\n\nRaises:\n    ValueError: The tree or "
+          "the mask's shape is wrong.");
 
   m.def(
       "fill_masks",

@@ -236,7 +236,7 @@ def test_entries_give_the_mask_of_a_walk(order: str) -> None:
             assert matcher.accept_bytes(b"<f=w")
             for _ in range(30):
                 walked = allocate_mask(1, vocab.size)
-                matcher._native.fill_by_walk(walked)
+                matcher.fill_by_walk(walked)
                 found = mask_of(matcher, vocab)
                 assert found == bits(walked, vocab.size)
                 pool = sorted(found - {vocab.size - 1}, key=lambda t: -len(vocab.token_bytes(t)))
