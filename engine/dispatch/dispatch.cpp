@@ -141,7 +141,7 @@ void DispatchRule::expand(std::uint32_t state, const Payload& payload, Edges& ou
       add_edge(out, {trigger.fan.get()}, state, payload);
     } else {
       for (std::uint32_t tag : trigger.tags) {
-        add_edge(out, spec_.tags[tag].content(), kTagEnd, {tags_of(payload) | std::uint64_t{tag} << 32});
+        add_edge(out, spec_.tags[tag].content, kTagEnd, {tags_of(payload) | std::uint64_t{tag} << 32});
       }
     }
     return;
@@ -168,7 +168,7 @@ void DispatchRule::expand(std::uint32_t state, const Payload& payload, Edges& ou
       }
       break;
     case kContent:
-      add_edge(out, spec_.tags[tag_of(payload)].content(), kTagEnd, payload);
+      add_edge(out, spec_.tags[tag_of(payload)].content, kTagEnd, payload);
       break;
     case kTagEnd: {
       const auto& end = spec_.tags[tag_of(payload)].end();
@@ -234,7 +234,7 @@ void DispatchRule::settle() {
 
 std::uint64_t DispatchRule::tag_cost(std::uint32_t i) const {
   const auto& tag = spec_.tags[i];
-  return add_cost(min_of(tag.content()), tag.end().is_token() ? 1 : tag.end().text.size());
+  return add_cost(min_of(tag.content), tag.end().is_token() ? 1 : tag.end().text.size());
 }
 
 std::uint64_t DispatchRule::rest_cost(std::uint64_t done) const {
@@ -282,7 +282,7 @@ void DispatchRule::write_mark(const DispatchSpec::Mark& mark, Ending& out) const
 void DispatchRule::write_rest(std::uint64_t done, Ending& out) const {
   for (; done < spec_.at_least; ++done) {
     write_mark(spec_.tags[cheapest_].begin(), out);
-    out.append(spec_.tags[cheapest_].content());
+    out.append(spec_.tags[cheapest_].content);
     write_mark(spec_.tags[cheapest_].end(), out);
   }
 }
@@ -306,7 +306,7 @@ void DispatchRule::write_min(std::uint32_t state, const Payload& payload, Ending
     });
     if (!mark.is_token()) out.append(std::string_view(spec_.tags[tag].begin().text).substr(mark.text.size()));
   }
-  if (state >= kFan || state == kContent) out.append(spec_.tags[tag].content());
+  if (state >= kFan || state == kContent) out.append(spec_.tags[tag].content);
   if (state >= kFan || state == kContent || state == kTagEnd) {
     write_mark(spec_.tags[tag].end(), out);
     if (!spec_.stop_after_first) write_rest(n + 1, out);

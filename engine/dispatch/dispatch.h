@@ -38,10 +38,9 @@ struct DispatchSpec {
   using Mark = TagBorders::Mark;
   struct TagSpec {
     std::shared_ptr<const TagBorders> borders;
-    std::shared_ptr<const Fragment> fragment;
+    Symbol content;
     const Mark& begin() const { return borders->begin; }
     const Mark& end() const { return borders->end; }
-    Symbol content() const { return fragment->root; }
   };
   std::vector<TagSpec> tags;
   std::vector<Mark> triggers, stops;

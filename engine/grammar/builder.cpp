@@ -12,6 +12,7 @@ struct Builder::Impl {
   Limits limits;
   std::shared_ptr<Fragment> fragment = std::make_shared<Fragment>();
   bool recursive = false;
+  std::uint32_t found = 0;
 };
 
 Builder::Builder(TerminalPool& pool, const Limits& limits) : impl_(new Impl{pool, limits}) {}
@@ -42,6 +43,7 @@ Symbol Builder::rule(std::unique_ptr<Rule> r) {
   r->settle();
   r->nullable = r->compute_nullable();
   r->min_length = r->compute_min();
+  r->found = ++impl_->found;
   rules.push_back(std::move(r));
   return {nullptr, rules.back().get()};
 }
@@ -111,6 +113,7 @@ std::shared_ptr<const Fragment> Builder::finish(Symbol root) {
       bool n = r->compute_nullable();
       std::uint64_t m = r->compute_min();
       if (n != r->nullable || m != r->min_length) {
+        if (m != r->min_length) r->found = ++impl_->found;
         r->nullable = n;
         r->min_length = m;
         changed = true;

@@ -7,6 +7,7 @@
 // Rules are immutable once settled and safe to read from any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -127,6 +128,9 @@ class Rule {
 
   bool nullable = false;
   std::uint64_t min_length = kInfinite;
+  // When min_length was found, within its fragment: what it rests on was found earlier. A shortest way that follows
+  // earlier ones comes to an end, also where rules call each other without a byte between.
+  std::uint32_t found = 0;
   bool productive() const { return min_length != kInfinite; }
 };
 
@@ -136,6 +140,7 @@ inline std::uint64_t min_of(Symbol s) {
   if (s.terminal) return s.terminal->min_rest(Terminal::kStart, 0);
   return s.rule ? s.rule->min_length : Rule::kInfinite;
 }
+inline std::uint32_t found_at(Symbol s) { return s.rule ? s.rule->found : 0; }
 inline std::uint64_t add_cost(std::uint64_t a, std::uint64_t b) {
   return a == Rule::kInfinite || b == Rule::kInfinite || a + b < a ? Rule::kInfinite : a + b;
 }
@@ -161,6 +166,7 @@ struct Fragment {
   std::vector<TerminalPtr> terminals;
   std::vector<std::shared_ptr<const Fragment>> embedded;
   Symbol root;
+  mutable std::atomic<bool> warmed{false};  // its masks have been built ahead, or soon are
   std::size_t bytes() const;
 };
 

@@ -73,8 +73,9 @@ std::uint64_t ChoiceRule::min_cost(std::uint32_t state, const Payload&) const {
 
 void ChoiceRule::write_min(std::uint32_t state, const Payload&, Ending& out) const {
   if (state == 1) return;
-  out.append(
-      *std::min_element(options_.begin(), options_.end(), [](Symbol a, Symbol b) { return min_of(a) < min_of(b); }));
+  out.append(*std::min_element(options_.begin(), options_.end(), [](Symbol a, Symbol b) {
+    return min_of(a) != min_of(b) ? min_of(a) < min_of(b) : found_at(a) < found_at(b);
+  }));
 }
 
 bool ChoiceRule::compute_nullable() const {

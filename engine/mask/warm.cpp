@@ -20,8 +20,9 @@ class Search {
       begins_[trie.byte(n)] = static_cast<std::uint64_t>(trie.end(trie.skip(n) - 1) - trie.begin(n));
   }
 
-  std::vector<WarmState> run(const Rule* root) {
-    reach(root, 0, {});
+  std::vector<WarmState> run(const std::vector<const Rule*>& roots, const std::vector<const Rule*>& known) {
+    known_.insert(known.begin(), known.end());
+    for (const Rule* root : roots) reach(root, 0, {});
     for (std::size_t i = 0; i < positions_.size() && i < most_; ++i) {
       const Position at = positions_[i];
       edges_.clear();
@@ -46,7 +47,7 @@ class Search {
   }
 
   void follow(const Rule* rule, const Rule::Edge& edge) {
-    if (edge.kind == Rule::Edge::kCall) reach(edge.rule, 0, {});
+    if (edge.kind == Rule::Edge::kCall && !known_.contains(edge.rule)) reach(edge.rule, 0, {});
     if (edge.kind == Rule::Edge::kCall || edge.kind == Rule::Edge::kToken) reach(rule, edge.to, edge.payload);
     if (edge.kind != Rule::Edge::kScan) return;
     Terminal& t = *edge.terminal;
@@ -108,14 +109,16 @@ class Search {
   Arena arena_;
   Rule::Edges edges_;
   std::vector<Position> positions_;
+  std::unordered_set<const Rule*> known_;
   std::unordered_set<std::uint64_t> seen_, terminals_, states_;
   std::vector<WarmState> found_;
 };
 
 }  // namespace
 
-std::vector<WarmState> warm_states(const Vocabulary& vocab, const Rule* root, std::size_t top, std::size_t most) {
-  std::vector<WarmState> found = Search(vocab, most).run(root);
+std::vector<WarmState> warm_states(const Vocabulary& vocab, const std::vector<const Rule*>& roots,
+                                   const std::vector<const Rule*>& known, std::size_t top, std::size_t most) {
+  std::vector<WarmState> found = Search(vocab, most).run(roots, known);
   std::stable_sort(found.begin(), found.end(), [](const WarmState& a, const WarmState& b) { return a.cost > b.cost; });
   if (found.size() > top) found.resize(top);
   return found;

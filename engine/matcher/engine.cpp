@@ -1,5 +1,7 @@
 #include "matcher/engine.h"
 
+#include <algorithm>
+
 #include "base/workers.h"
 #include "dispatch/dispatch.h"
 #include "grammar/ebnf.h"
@@ -31,19 +33,38 @@ std::shared_ptr<const Grammar> EngineCore::compile(const SpecPtr& spec) {
   auto out = std::make_shared<const Grammar>(Grammar{shared_from_this(), vocab_, fragment(spec, 0)->fragment});
   if (options_.jit == Jit::kOff) {
     warm(*out, kEagerly, kEndless);
-  } else if (options_.jit == Jit::kWarm && options_.threads > 1) {
+  } else if (options_.jit == Jit::kWarm && options_.threads > 1 && has_news(*out->fragment)) {
     // Nothing is held back for it: a grammar that is dropped meanwhile is not warmed.
     Workers::instance().later([weak = std::weak_ptr<const Grammar>(out)] {
-      if (auto grammar = weak.lock()) grammar->engine->warm(*grammar, kSoon, kBudget);
+      if (auto grammar = weak.lock()) grammar->engine->build(news(*grammar->fragment), kSoon, kBudget);
     });
   }
   return out;
 }
 
+// Whether a grammar has parts that none before it had. Where all its parts are known, so is what it puts them into.
+bool EngineCore::has_news(const Fragment& fragment) {
+  if (fragment.embedded.empty()) return !fragment.warmed.load(std::memory_order_relaxed);
+  return std::any_of(fragment.embedded.begin(), fragment.embedded.end(),
+                     [](const auto& part) { return !part->warmed.load(std::memory_order_relaxed); });
+}
+
+EngineCore::News EngineCore::news(const Fragment& fragment) {
+  News out;
+  if (!fragment.warmed.exchange(true)) out.roots.push_back(fragment.root.rule);
+  for (const auto& part : fragment.embedded)
+    (part->warmed.exchange(true) ? out.known : out.roots).push_back(part->root.rule);
+  return out;
+}
+
 std::size_t EngineCore::warm(const Grammar& grammar, std::size_t top, double seconds) {
+  return build({{grammar.fragment->root.rule}, {}}, top, seconds);
+}
+
+std::size_t EngineCore::build(const News& news, std::size_t top, double seconds) {
   const auto start = std::chrono::steady_clock::now();
   std::size_t done = 0;
-  for (const WarmState& s : warm_states(*vocab_, grammar.fragment->root.rule, top)) {
+  for (const WarmState& s : warm_states(*vocab_, news.roots, news.known, top)) {
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) break;
     masks_.get(nullptr, *s.terminal, s.state, masks_.classify(*s.terminal, 0));
     ++done;
@@ -239,7 +260,7 @@ Symbol EngineCore::build_dispatch(Builder& b, const Spec& spec, int depth, std::
   auto left_out = std::make_shared<Coverage>();
   for (const auto& tag : spec.children) {
     try {
-      out.tags.push_back({borders(*tag), fragment(tag->children[0], depth + 1)->fragment});
+      out.tags.push_back({borders(*tag), b.embed(fragment(tag->children[0], depth + 1)->fragment)});
     } catch (const Unsatisfiable& e) {
       // A tag that can hold nothing takes nothing away from the others.
       if (left_out->warnings.size() + 1 == spec.children.size()) throw;

@@ -56,6 +56,14 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   const EngineOptions& options() const { return options_; }
 
  private:
+  // What of a grammar is to be warmed: fragments that none before it had; and those that it shares with others.
+  struct News {
+    std::vector<const Rule*> roots, known;
+  };
+  static bool has_news(const Fragment& fragment);
+  static News news(const Fragment& fragment);
+  std::size_t build(const News& news, std::size_t top, double seconds);
+
   std::shared_ptr<const Compiled> fragment(const SpecPtr& spec, int depth);
   std::shared_ptr<const Compiled> make(const Spec& spec, int depth);
   Symbol build(Builder& b, const SpecPtr& spec, int depth);

@@ -30,8 +30,15 @@ NumberPart::State FreeNumber::step(State state, char c) {
       if (c == '+' || c == '-') return kESign;
       [[fallthrough]];
     case kESign:
+      return !digit ? kDead : c < '3' ? kExp : c == '3' ? kExp3 : kExpLast;
     case kExp:
-      return digit ? kExp : kDead;
+      return digit ? kExpLast : kDead;
+    case kExp3:
+      return c == '0' ? kExp30 : digit ? kExpDone : kDead;
+    case kExp30:
+      return digit && c <= '7' ? kExpDone : kDead;
+    case kExpLast:
+      return digit ? kExpDone : kDead;
     default:
       return kDead;
   }

@@ -27,17 +27,18 @@ class NumberPart {
 
 using NumberPartPtr = std::unique_ptr<NumberPart>;
 
-// Every number of one sign, or every integer (no "-0" then).
+// Every number of one sign, or every integer (no "-0" then). Exponents go as far as a double's, 307 either way: what
+// reads JSON makes infinity of more, or a number of any length.
 class FreeNumber final : public NumberPart {
  public:
   FreeNumber(bool negative, bool integer) : negative_(negative), integer_(integer) {}
   State start() override { return kStart; }
   State step(State state, char byte) override;
-  bool accepting(State state) override { return state == kZero || state == kInt || state == kFrac || state == kExp; }
+  bool accepting(State state) override { return state == kZero || state == kInt || state == kFrac || state >= kExp; }
   std::string shortest(State state) override;
 
  private:
-  enum : State { kStart = 1, kMinus, kZero, kInt, kPoint, kFrac, kE, kESign, kExp };
+  enum : State { kStart = 1, kMinus, kZero, kInt, kPoint, kFrac, kE, kESign, kExp, kExp3, kExp30, kExpLast, kExpDone };
   bool negative_, integer_;
 };
 

@@ -147,3 +147,20 @@ def test_random_grammars_against_a_fixpoint(seed: int) -> None:
         texts = {t + c for t in texts for c in "xy"}
         everything |= texts
     assert {t for t in everything if takes(made, t)} == expected, text
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        'root ::= e "x"\ne ::= e e | e | "" | "a"',
+        'root ::= a\na ::= b b | "" | "y"\nb ::= a a | a | ""',
+        "root ::= (root root | item)?\nitem ::= root | [0-9]*",
+    ],
+)
+def test_rules_that_call_each_other_without_a_byte_between(grammar: str) -> None:
+    matcher = engine().compile(Ebnf(grammar)).matcher()
+    assert matcher.accept_bytes(matcher.shortest_end()) and matcher.can_end
+    matcher.reset()
+    for byte in b"aay01x":
+        if matcher.accept(byte):
+            assert matcher.fork().accept_bytes(matcher.shortest_end())

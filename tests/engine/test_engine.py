@@ -184,6 +184,24 @@ def test_compile_warms_on_another_thread(vocab: Vocabulary) -> None:
     del grammar
 
 
+def test_known_tools_are_not_warmed_again(vocab: Vocabulary) -> None:
+    engine = Engine(vocab, EngineOptions(threads=2, jit="warm"))
+    tags = [Tag(f"<f=t{i}>", JsonSchema(PERSON | {"title": str(i)}), "</f>") for i in range(6)]
+
+    def settled() -> int:
+        builds = -1
+        while builds != (builds := engine.stats().builds):
+            threading.Event().wait(0.05)
+        return builds
+
+    engine.compile(Dispatch(tags, ["<f="])).warm().result(60)
+    engine.compile(Dispatch(tags, ["<f="]))
+    before = settled()
+    for _ in range(20):
+        engine.compile(Dispatch(tags[1:4], ["<f="]))
+    assert settled() == before
+
+
 def test_off_builds_inside_compile(vocab: Vocabulary) -> None:
     engine = Engine(vocab, EngineOptions(threads=1, jit="off"))
     grammar = engine.compile(JsonSchema({"type": "string"}))
