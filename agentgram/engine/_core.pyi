@@ -83,6 +83,7 @@ class Matcher:
         Raises:
             ValueError: The mask has another type or width.
             IndexError: It has no such row.
+            GrammarError: A pattern turned out to need more states than the engine makes.
         """
 
     def fill_by_walk(self, mask: object, row: int = 0) -> None:

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -27,10 +28,17 @@ struct Batch {
   const std::function<void(std::size_t)>* work;
   std::atomic<std::size_t> next{0};
   std::atomic<std::size_t> done{0};
+  std::mutex mutex;
+  std::exception_ptr thrown;
 
   void run() {
     for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;) {
-      (*work)(i);
+      try {
+        (*work)(i);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (!thrown) thrown = std::current_exception();
+      }
       if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == n) done.notify_all();
     }
   }
@@ -64,7 +72,10 @@ struct Workers::Impl {
         std::function<void()> task = std::move(tasks.front());
         tasks.pop_front();
         lock.unlock();
-        task();
+        try {
+          task();
+        } catch (...) {  // nobody waits for it
+        }
         task = nullptr;
       }
       lock.lock();
@@ -127,6 +138,7 @@ void Workers::parallel(std::size_t n, unsigned threads, const std::function<void
       batch->run();
       for (std::size_t done; (done = batch->done.load(std::memory_order_acquire)) < n;)
         batch->done.wait(done, std::memory_order_acquire);
+      if (batch->thrown) std::rethrow_exception(batch->thrown);
       return;
     }
   }

@@ -15,9 +15,10 @@ class Workers {
   static Workers& instance();
 
   // Runs work(0) .. work(n - 1), on this thread and, where it pays, on up to `threads` - 1 others; returns when all are
-  // done. `work` must not throw. Small batches stay on this thread: waking another costs more than they do.
+  // done. What `work` throws first is thrown here then. Small batches stay on this thread: waking another costs more than
+  // they do.
   void parallel(std::size_t n, unsigned threads, const std::function<void(std::size_t)>& work);
-  // Runs a task some time later, after tasks given before; tasks must not throw.
+  // Runs a task some time later, after tasks given before; what it throws is dropped.
   void later(std::function<void()> task);
   // Ends the threads; tasks that have not begun are dropped. For the end of the process.
   void stop();

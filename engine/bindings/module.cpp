@@ -387,7 +387,8 @@ NB_MODULE(_core, m) {
           },
           "mask"_a, "row"_a = 0,
           "Writes which tokens may come next into a row of what allocate_mask made; False: all of them may.\n\n"
-          "Raises:\n    ValueError: The mask has another type or width.\n    IndexError: It has no such row.")
+          "Raises:\n    ValueError: The mask has another type or width.\n    IndexError: It has no such row.\n"
+          "    GrammarError: A pattern turned out to need more states than the engine makes.")
       .def(
           "fill_by_walk",
           [](PyMatcher& p, nb::handle mask, std::int64_t row) {

@@ -66,7 +66,11 @@ std::size_t EngineCore::build(const News& news, std::size_t top, double seconds)
   std::size_t done = 0;
   for (const WarmState& s : warm_states(*vocab_, news.roots, news.known, top)) {
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) break;
-    masks_.get(nullptr, *s.terminal, s.state, masks_.classify(*s.terminal, 0));
+    try {
+      masks_.get(nullptr, *s.terminal, s.state, masks_.classify(*s.terminal, 0));
+    } catch (const GrammarError&) {  // a limit: whoever needs this mask is told
+      continue;
+    }
     ++done;
   }
   return done;

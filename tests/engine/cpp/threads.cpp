@@ -73,6 +73,16 @@ int main(int argc, char** argv) {
         batch[k].fill_by_walk(rows[k].data());
       });
       for (const auto& row : rows) wrong += row != rows[0];
+      try {
+        Workers::instance().parallel(40, 4, [&](std::size_t k) {
+          Matcher own(grammar);
+          std::vector<std::uint32_t> row(vocab->words());
+          own.fill_by_walk(row.data());
+          if (k == 30) throw ValueError("thirty");
+        });
+        ++wrong;
+      } catch (const ValueError&) {
+      }
       if (r % 16 == 15) engine->clear();
       engine->stats();
     }
