@@ -57,7 +57,7 @@ class Lowering:
 
     def slot(self) -> Slot:
         """Where a codec of the call's arguments is at work."""
-        return Slot(tool=tool_of(self), avoid=self.fmt.markers, lenient=self.lenient)
+        return Slot(tool=tool_of(self), avoid=self.fmt.markers, tokens=_special(self), lenient=self.lenient)
 
 
 def grammar(

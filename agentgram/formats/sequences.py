@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from agentgram.engine import spec as e
@@ -17,3 +18,12 @@ def sequence(items: Iterable[e.Spec]) -> e.Spec:
             elif not (isinstance(piece, e.Lit) and not piece.text):
                 out.append(piece)
     return out[0] if len(out) == 1 else e.Seq(out)
+
+
+def spelled(text: str, tokens: frozenset[str]) -> e.Spec:
+    """A text in which markers may stand, these as tokens where they are some."""
+    if not any(token in text for token in tokens):
+        return e.Lit(text)
+    pattern = "|".join(re.escape(t) for t in sorted(tokens, key=len, reverse=True))
+    pieces = (p for p in re.split(f"({pattern})", text) if p)
+    return sequence(e.Tok(p) if p in tokens else e.Lit(p) for p in pieces)

@@ -17,6 +17,8 @@ class Slot:
     """The called tool; None where it is not known any more, as in an old history."""
     avoid: tuple[str, ...] = ()
     """Texts that may not occur: the format's markers."""
+    tokens: frozenset[str] = frozenset()
+    """Those of the format's markers that are single tokens of the vocabulary."""
     lenient: bool = False
     """Whether the grammar lets whitespace vary."""
 

@@ -18,7 +18,7 @@ from agentgram.formats.json_text import dumps
 from agentgram.formats.literals import Literals, balanced
 from agentgram.formats.scanning import Mismatch, Source, Wait
 from agentgram.formats.schemas import Schema, alternatives, as_json, constraints, kinds, kinds_of, members, resolved
-from agentgram.formats.sequences import sequence
+from agentgram.formats.sequences import sequence, spelled
 from agentgram.formats.slots import Slot
 from agentgram.tools.definition import Unsupported
 
@@ -180,7 +180,7 @@ class SurfaceCodec:
         text = json.dumps(schema)
         if '"$ref"' in text:
             return self._spec_anew(schema, slot, unsupported, depth)
-        key = (self, text, slot.avoid, unsupported, depth)
+        key = (self, text, slot.avoid, slot.tokens, unsupported, depth)
         made = _MADE.get(key)
         if made is None:
             if len(_MADE) >= _MOST:
@@ -216,7 +216,7 @@ class SurfaceCodec:
         """Strings in other quotes than JSON's."""
         if not self.quote:
             return [e.Regex(_SINGLE)]
-        quote = e.Lit(self.quote)
+        quote = spelled(self.quote, slot.tokens)
         return [e.Seq([quote, e.Text(self._excludes(slot)), quote])]
 
     def _words(self, schema: Schema, root: Schema) -> e.Spec:

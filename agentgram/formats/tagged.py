@@ -14,7 +14,7 @@ from agentgram.formats.loose import Found, Loose
 from agentgram.formats.raw import RawValue
 from agentgram.formats.scanning import BLANKS, Mismatch, Source, Truncated, Wait
 from agentgram.formats.schemas import members
-from agentgram.formats.sequences import sequence
+from agentgram.formats.sequences import sequence, spelled
 from agentgram.formats.slots import Slot
 
 _JSON_STARTS = tuple(b'{["')
@@ -88,24 +88,26 @@ class TaggedCodec:
         for key, schema in properties.items():
             if schema is False:
                 continue
-            one = self._argument(e.Lit(self._opening(key, True)), e.Lit(self._opening(key, False)), schema, slot)
+            raw, quoted = (spelled(self._opening(key, flag), slot.tokens) for flag in (True, False))
+            one = self._argument(raw, quoted, schema, slot)
             items.append(one if key in required else e.Opt(one))
         if others is not False and others != {"not": {}}:
             before, _, after = self.open.replace("{string}", "true").partition("{key}")
-            names = e.Seq([e.Lit(before), _other_names(properties), e.Lit(after)])
-            quoted = e.Seq([e.Lit(before), _other_names(properties), e.Lit(after.replace('"true"', '"false"'))])
+            begin, end = spelled(before, slot.tokens), spelled(after, slot.tokens)
+            names = e.Seq([begin, _other_names(properties), end])
+            quoted = e.Seq([begin, _other_names(properties), spelled(after.replace('"true"', '"false"'), slot.tokens)])
             items.append(e.Rep(self._argument(names, quoted, others, slot)))
         return sequence(items)
 
     def _argument(self, as_text: e.Spec, as_json: e.Spec, schema: Any, slot: Slot) -> e.Spec:
         value = self._of(schema, slot)
         if "{string}" not in self.open:
-            return sequence([as_text, value.grammar(slot.unsupported), e.Lit(self.close)])
+            return sequence([as_text, value.grammar(slot.unsupported), spelled(self.close, slot.tokens)])
         written = value.grammar(slot.unsupported)
         spellings = [e.Seq([as_text if value.style in ("text", "choice", "sized", "mixed") else as_json, written])]
         if value.style == "mixed":
             spellings.append(e.Seq([as_json, written]))
-        return e.Seq([e.Choice(spellings), e.Lit(self.close)])
+        return e.Seq([e.Choice(spellings), spelled(self.close, slot.tokens)])
 
     # reading
 

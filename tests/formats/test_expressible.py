@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -234,6 +236,26 @@ def test_no_call_of_another_tool_is_accepted(fmt: Format) -> None:
     assert "wipe" in printed
     matcher = Engine(Vocabulary.byte_level()).compile(fmt.grammar(Request(tools=[PUT, NOW]))).matcher()
     assert not (matcher.accept_bytes(printed.encode()) and matcher.can_end)
+
+
+def test_markers_of_arguments_may_be_tokens() -> None:
+    markers = ["<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"]
+    fmt = dataclasses.replace(BY_NAME["glm45"], controls=markers)
+    special = {marker: 256 + i for i, marker in enumerate([*markers, "<|end|>"])}
+    vocabulary = Vocabulary(
+        [*(bytes([i]) for i in range(256)), *(b"" for _ in special)], special=special, end=["<|end|>"]
+    )
+    printed = fmt.print_call(PUT, {"text": "a", "count": 3})
+    pieces = re.split("(" + "|".join(map(re.escape, markers)) + ")", printed)
+    tokens = [t for p in pieces for t in ([special[p]] if p in special else list(p.encode()))]
+    asked = Request(tools=[PUT])
+    matcher = Engine(vocabulary).compile(fmt.grammar(asked, special=special)).matcher()
+    assert matcher.validate(tokens) == len(tokens)
+    assert matcher.validate(list(printed.encode())) < len("<tool_call>")  # text that spells a marker is no marker
+    parser = fmt.parser(asked, vocabulary)
+    for token in tokens:
+        parser.feed_token(token)
+    assert [c.arguments for c in parser.close().calls] == [{"text": "a", "count": 3}]
 
 
 @EACH
