@@ -129,7 +129,7 @@ bench-engines: $(READY) $(if $(READY),$(DONE)/bench) ## Reproduce the figures of
 	@$(PYTHON) benchmarks/engines.py
 	@$(PYTHON) benchmarks/engines.py --vocabulary qwen
 	@$(PYTHON) benchmarks/ablation.py
-	@$(PYTHON) benchmarks/ablation.py --long
+	@$(PYTHON) benchmarks/ablation.py --long --count 10
 
 # ---- the engine ----
 

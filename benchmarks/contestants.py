@@ -233,6 +233,7 @@ def time_jobs(
     for job in jobs:
         if len(rows) >= 2 and time.monotonic() > deadline:
             break
+        deadline += pause
         chosen = [declared[index] for index in job.tools]
         rows.append(time_request(contestant, partial(contestant.compile, chosen), job.tokens, pause))
     return declaring, rows

@@ -48,7 +48,7 @@ def work(given: argparse.Namespace) -> Row:
         from first_mask import measure  # not above: importing agentgram is part of what is timed
 
         return people(measure(encoded, given.tools[0], given.users, given.seed), given.users)
-    pool = functions(max(given.pool, given.tools[0]), given.seed)
+    pool = functions(given.pool, given.seed)
     work = list(jobs(pool, given.requests, given.tools[0], encoded, given.seed))
     start = now()
     contestant = CONTESTANTS[given.engine](encoded)
@@ -147,13 +147,14 @@ def spent(run: Callable[[], Any], count: int, before: Callable[[], Any] | None =
 
 def start(engine: str, tools: int, given: argparse.Namespace) -> Row:
     """Runs :func:`work` in a process of its own."""
-    command = [sys.executable, __file__, "--engine", engine, "--tools", str(tools)]
-    for name in ("pool", "requests", "vocabulary", "seed", "seconds", "users"):
+    pool = max(tools, given.pool or min(3 * tools, 1000))
+    command = [sys.executable, __file__, "--engine", engine, "--tools", str(tools), "--pool", str(pool)]
+    for name in ("requests", "vocabulary", "seed", "seconds", "users"):
         command += [f"--{name}", str(getattr(given, name))]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         sys.exit(f"the process of {engine} with {tools} tools failed; its message is above.")
-    return {"engine": engine, "tools": tools, "vocabulary": given.vocabulary, **json.loads(done.stdout)}
+    return {"engine": engine, "tools": tools, "pool": pool, "vocabulary": given.vocabulary, **json.loads(done.stdout)}
 
 
 def installed(names: Sequence[str]) -> Iterator[str]:
@@ -244,10 +245,10 @@ def alone(found: Rows, tools: int, users: int) -> Iterator[tuple[str, str]]:
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tools", type=int, nargs="+", default=[10, 100, 500], help="tools of a request")
-    parser.add_argument("--pool", type=int, default=1000, help="tools that requests choose among")
+    parser.add_argument("--pool", type=int, help="tools to choose among; without it thrice --tools, at most 1000")
     parser.add_argument("--requests", type=int, default=30)
     parser.add_argument("--seconds", type=float, default=4, help="after so many an engine gets no further request")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=3, help="0: show what the file of --json holds")
     parser.add_argument("--users", type=int, default=50, help="of the agent whose first masks are timed; 0 for none")
     parser.add_argument("--vocabulary", choices=VOCABULARIES, default="llama3")
     parser.add_argument("--engines", nargs="+", choices=list(CONTESTANTS), default=list(CONTESTANTS))
@@ -259,8 +260,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--mark", default="engines", help="MARK")
     parser.add_argument("--engine", choices=[*CONTESTANTS, "agent"], help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if min(given.tools) < 1 or given.requests < 2 or given.repeats < 1:
-        parser.error("at least one tool, two requests and one repeat are needed")
+    if min(given.tools) < 1 or given.requests < 2 or given.repeats < 0:
+        parser.error("at least one tool and two requests are needed")
     return given
 
 
@@ -291,6 +292,8 @@ def main() -> int:
             if given.json:
                 with given.json.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
+    if not rows:
+        sys.exit("nothing was measured: --repeats 0 shows what the file of --json holds.")
     text = report(Rows(rows), given)
     print(text)
     if given.docs:

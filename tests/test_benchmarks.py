@@ -65,21 +65,7 @@ def test_engines(tmp_path: Path) -> None:
     page, rows = tmp_path / "page.md", tmp_path / "rows.jsonl"
     page.write_text(PAGE)
     names = ["agentgram", *(["llguidance"] if has("llguidance") else [])]
-    little = [
-        "--tools",
-        "2",
-        "5",
-        "--pool",
-        "12",
-        "--requests",
-        "3",
-        "--users",
-        "3",
-        "--repeats",
-        "1",
-        "--seconds",
-        "30",
-    ]
+    little = "--tools 5 --pool 12 --requests 3 --users 3 --repeats 1 --seconds 30".split()
     printed = run("engines.py", *little, "--engines", *names, "--json", rows, "--docs", page, "--mark", "here")
 
     found = [json.loads(line) for line in rows.read_text().splitlines()]
