@@ -170,7 +170,7 @@ class JsonSchema(_Node):
     ``whitespace``: ``flexible`` (at most 2 newlines and 64 blanks a gap), ``compact`` (none), or ``canonical``: the
     blanks of ``json.dumps``, and declared keys as it spells them, so that keys are forced rather than chosen.
 
-    Numbers have exponents up to 307 either way, as far as a double reaches.
+    Numbers have exponents from -324 to 308, as far as a double reaches.
     """
 
     schema: str

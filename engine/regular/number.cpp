@@ -27,16 +27,23 @@ NumberPart::State FreeNumber::step(State state, char c) {
     case kFrac:
       return digit ? kFrac : c == 'e' || c == 'E' ? kE : kDead;
     case kE:
-      if (c == '+' || c == '-') return kESign;
+      if (c == '+' || c == '-') return c == '+' ? kESign : kEMinus;
       [[fallthrough]];
     case kESign:
-      return !digit ? kDead : c < '3' ? kExp : c == '3' ? kExp3 : kExpLast;
+    case kEMinus:
+      if (!digit) return kDead;
+      if (c == '3') return state == kEMinus ? kExpMinus3 : kExp3;
+      return c < '3' ? kExp : kExpLast;
     case kExp:
       return digit ? kExpLast : kDead;
     case kExp3:
       return c == '0' ? kExp30 : digit ? kExpDone : kDead;
     case kExp30:
-      return digit && c <= '7' ? kExpDone : kDead;
+      return digit && c <= '8' ? kExpDone : kDead;
+    case kExpMinus3:
+      return !digit ? kDead : c < '2' ? kExpLast : c == '2' ? kExpMinus32 : kExpDone;
+    case kExpMinus32:
+      return digit && c <= '4' ? kExpDone : kDead;
     case kExpLast:
       return digit ? kExpDone : kDead;
     default:

@@ -27,8 +27,8 @@ class NumberPart {
 
 using NumberPartPtr = std::unique_ptr<NumberPart>;
 
-// Every number of one sign, or every integer (no "-0" then). Exponents go as far as a double's, 307 either way: what
-// reads JSON makes infinity of more, or a number of any length.
+// Every number of one sign, or every integer (no "-0" then). Exponents go as far as a double's, from -324 to 308:
+// what reads JSON makes infinity of more, or a number of any length.
 class FreeNumber final : public NumberPart {
  public:
   FreeNumber(bool negative, bool integer) : negative_(negative), integer_(integer) {}
@@ -38,7 +38,24 @@ class FreeNumber final : public NumberPart {
   std::string shortest(State state) override;
 
  private:
-  enum : State { kStart = 1, kMinus, kZero, kInt, kPoint, kFrac, kE, kESign, kExp, kExp3, kExp30, kExpLast, kExpDone };
+  enum : State {
+    kStart = 1,
+    kMinus,
+    kZero,
+    kInt,
+    kPoint,
+    kFrac,
+    kE,
+    kESign,
+    kEMinus,
+    kExp,
+    kExp3,
+    kExp30,
+    kExpMinus3,
+    kExpMinus32,
+    kExpLast,
+    kExpDone
+  };
   bool negative_, integer_;
 };
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from tests.engine.schemas import cases, check, closed
+from agentgram.engine import JsonSchema
+from tests.engine.schemas import cases, check, closed, engine, takes
 
 
 @cases(
@@ -382,3 +384,12 @@ def test_objects(schema: Any, good: list[str], bad: list[str]) -> None:
 )
 def test_formats(schema: Any, good: list[str], bad: list[str]) -> None:
     check({"type": "string", **schema}, good, bad)
+
+
+def test_exponents_go_as_far_as_a_double() -> None:
+    grammar = engine().compile(JsonSchema({"type": "number"}))
+    doubles = (1.7976931348623157e308, 5e-324, 1e22, 1e-07, 2.5e-310, 3e39, 3e-39, 3e300, 3e-300, 1.5e-299)
+    for value in doubles:
+        assert takes(grammar, json.dumps(value)) and takes(grammar, json.dumps(-value)), value
+    for text in ("1e309", "1e-325", "1e400", "1e9999", "1e+310", "1e-330"):
+        assert not takes(grammar, text), text
