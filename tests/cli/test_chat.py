@@ -21,6 +21,9 @@ import asyncio, os, signal
 from agentgram import Agent, Policy, allow, tool
 from agentgram.testing import ScriptedModel, call
 
+# A shell's background jobs, tests among them, are begun with interrupts ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 @tool
 async def interrupt() -> str:
     """Does what Ctrl-C does, and takes for ever."""

@@ -413,6 +413,9 @@ import asyncio, os, signal
 from agentgram import Agent
 from agentgram.testing import ScriptedModel, call
 
+# A shell's background jobs, tests among them, are begun with interrupts ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 async def interrupt() -> str:
     try:
         os.kill(os.getpid(), signal.SIGINT)
