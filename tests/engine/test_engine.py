@@ -238,9 +238,9 @@ def test_batches_on_threads(vocab: Vocabulary) -> None:
         engine.fill_masks(matchers, expected, [0])
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.skipif("AGENTGRAM_CORE" in os.environ, reason="another process has the ordinary module, if any")
 def test_a_forked_process_has_workers_of_its_own() -> None:
-    if not hasattr(os, "fork"):
-        pytest.skip("this system does not fork")
     code = """
 import os
 from agentgram.engine import *

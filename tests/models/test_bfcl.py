@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,14 @@ import pytest
 
 from agentgram.tools.definition import ToolDefinition
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bfcl_multiple.py"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture(scope="module")
-def bfcl() -> Any:
-    spec = importlib.util.spec_from_file_location("bfcl_multiple", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["bfcl_multiple"] = module
-    spec.loader.exec_module(module)
-    return module
+def bfcl() -> Iterator[Any]:
+    sys.path.insert(0, str(FOLDER))  # the scripts there share modules
+    yield importlib.import_module("bfcl_multiple")
+    sys.path.remove(str(FOLDER))
 
 
 def question(bfcl: Any) -> Any:
