@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from agentgram.closing import Closing
 from agentgram.errors import RunCancelled, RunError
 from agentgram.events import Event
 from agentgram.run import Out, Run, RunResult, Task
@@ -101,7 +102,7 @@ class RunStream(Generic[Out]):
         return self._task.result()
 
 
-class SyncRunStream(Generic[Out]):
+class SyncRunStream(Closing, Generic[Out]):
     """A run's events for code that is not asynchronous; the run has a thread of its own.
 
     ::
@@ -132,14 +133,6 @@ class SyncRunStream(Generic[Out]):
         """Cancels the run if it has not ended, and waits until it has."""
         self._reader.cancel()
         self._reader.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def result(self) -> RunResult[Out]:

@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "agentgram"
 
 # The longest prefix decides; layer 6 is the package's own door, and what lies directly in it and is not named here.
 LAYERS = {
+    "agentgram.closing": 0,
     "agentgram.errors": 0,
     "agentgram.messages": 0,
     "agentgram.events": 0,

@@ -4,51 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 
 from agentgram.agent import Agent, RunOptions
-from agentgram.cli.options import (
-    USAGE,
-    FormatOption,
-    MaxTokensOption,
-    ModelOption,
-    OnDeniedOption,
-    PolicyOption,
-    RoleOption,
-    SeedOption,
-    SourceArgument,
-    StepsOption,
-    TemperatureOption,
-    UserOption,
-    agent_of,
-    color,
-    fail,
-    principal_of,
-)
+from agentgram.cli.options import USAGE, RunsOptions, SourceArgument, color, fail, spread
 from agentgram.cli.run import Transcript
 from agentgram.errors import AgentgramError, RunCancelled, RunError
-from agentgram.limits import Limits
 from agentgram.messages import Message
-from agentgram.models.base import ModelSettings
 from agentgram.sessions import SQLiteSession
 
 HELP = "/new forgets the conversation, /exit (or Ctrl-D) ends. Ctrl-C stops an answer."
 
 
+@spread
 def chat(
     source: SourceArgument,
-    user: UserOption = None,
-    role: RoleOption = None,
-    policy: PolicyOption = None,
-    model: ModelOption = None,
-    format: FormatOption = None,
-    on_denied: OnDeniedOption = None,
-    seed: SeedOption = None,
-    temperature: TemperatureOption = 0.0,
-    max_tokens: MaxTokensOption = 256,
-    steps: StepsOption = 20,
+    *,
+    options: RunsOptions,
     session: Annotated[
         str | None, typer.Option(metavar="FILE[:ID]", help="Keep the conversation in this file (SQLite).")
     ] = None,
@@ -58,20 +33,16 @@ def chat(
     Reads one prompt from each line. Ctrl-C stops the answer that is being written, not the conversation.
     """
     try:
-        options: RunOptions = {
-            "user": principal_of(user, role),
-            "settings": ModelSettings(temperature=temperature, seed=seed, max_tokens=max_tokens),
-            "limits": Limits(steps=steps),
-        }
+        each = options.of_run()
         if session is not None:
             path, _, name = session.partition(":")
-            options["session"] = SQLiteSession(path, name or "chat")
-        agent = agent_of(source, model=model, format=format, policy=policy, on_denied=on_denied)
+            each["session"] = SQLiteSession(path, name or "chat")
+        agent = options.agent(source)
     except AgentgramError as error:
         fail(str(error), USAGE)
     if sys.stdin.isatty():
         typer.echo(HELP)
-    _Chat(agent, options).run()
+    _Chat(agent, each).run()
 
 
 class _Chat:
@@ -111,12 +82,10 @@ class _Chat:
         if "session" not in self.options:
             self.options["messages"] = self.history
         try:
-            with self.agent.stream_sync(prompt, **self.options) as events:
-                try:
-                    for event in events:
-                        show.event(event)
-                except KeyboardInterrupt:
-                    events.close()
+            events = self.agent.stream_sync(prompt, **self.options)
+            with suppress(KeyboardInterrupt), events:  # leaving it before its end stops the answer
+                for event in events:
+                    show.event(event)
             result = events.result
         except RunCancelled as error:
             show.line("stopped", "yellow")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, NoReturn, TypeAlias
 
 import typer
 
-from agentgram.agent import Agent
+from agentgram.agent import Agent, RunOptions
+from agentgram.limits import Limits
+from agentgram.models.base import ModelSettings
 from agentgram.policy import Policy, Principal
 
 OK, FAILED, USAGE, DENIED, LIMIT, PENDING = 0, 1, 2, 3, 4, 5
@@ -29,36 +35,62 @@ SourceArgument: TypeAlias = Annotated[
         metavar="TOOLS.py[:agent]", help="A file with @tool functions, or an agent in it.", show_default=False
     ),
 ]
-UserOption: TypeAlias = Annotated[str | None, typer.Option(help="The user's id, for the policy.")]
-RoleOption: TypeAlias = Annotated[
-    list[str] | None, typer.Option(help="A role of the user; may be given several times.")
-]
 PolicyOption: TypeAlias = Annotated[str | None, typer.Option(help="A policy file (TOML).")]
-ModelOption: TypeAlias = Annotated[str | None, typer.Option(help="A model by name, directory or hub id.")]
 FormatOption: TypeAlias = Annotated[str | None, typer.Option(help="The model's response format, by name or file.")]
-OnDeniedOption: TypeAlias = Annotated[OnDenied | None, typer.Option(help="What follows a denied call.")]
-SeedOption: TypeAlias = Annotated[int | None, typer.Option(help="Seeds the sampling.")]
-TemperatureOption: TypeAlias = Annotated[float, typer.Option(help="0 takes the likeliest token.")]
-MaxTokensOption: TypeAlias = Annotated[int, typer.Option(help="Tokens in one turn.")]
-StepsOption: TypeAlias = Annotated[int, typer.Option(help="Turns of the model.")]
 
 
-def agent_of(
-    source: str, *, model: str | None, format: str | None, policy: str | None, on_denied: OnDenied | None
-) -> Agent[Any, Any]:
-    """The agent that a command is about.
+@dataclass(kw_only=True)
+class RunsOptions:
+    """Options of every command that runs an agent; :func:`spread` gives them to one."""
 
-    Raises:
-        AgentgramError: Something that the options name cannot be loaded.
-    """
-    from agentgram.cli.source import load_agent, load_model
+    user: Annotated[str | None, typer.Option(help="The user's id, for the policy.")] = None
+    role: Annotated[list[str] | None, typer.Option(help="A role of the user; may be given several times.")] = None
+    policy: PolicyOption = None
+    model: Annotated[str | None, typer.Option(help="A model by name, directory or hub id.")] = None
+    format: FormatOption = None
+    on_denied: Annotated[OnDenied | None, typer.Option(help="What follows a denied call.")] = None
+    seed: Annotated[int | None, typer.Option(help="Seeds the sampling.")] = None
+    temperature: Annotated[float, typer.Option(help="0 takes the likeliest token.")] = 0.0
+    max_tokens: Annotated[int, typer.Option(help="Tokens in one turn.")] = 256
+    steps: Annotated[int, typer.Option(help="Turns of the model.")] = 20
 
-    agent = load_agent(
-        source, model=load_model(model, format), policy=Policy.load(policy) if policy is not None else None
-    )
-    if on_denied is not None:
-        agent.on_denied = on_denied.value
-    return agent
+    def agent(self, source: str) -> Agent[Any, Any]:
+        """The agent that the command is about.
+
+        Raises:
+            AgentgramError: Something that the options name cannot be loaded.
+        """
+        from agentgram.cli.source import load_agent, load_model
+
+        policy = Policy.load(self.policy) if self.policy is not None else None
+        agent = load_agent(source, model=load_model(self.model, self.format), policy=policy)
+        if self.on_denied is not None:
+            agent.on_denied = self.on_denied.value
+        return agent
+
+    def of_run(self) -> RunOptions:
+        """What each of the command's runs is given."""
+        return {
+            "user": principal_of(self.user, self.role),
+            "settings": ModelSettings(temperature=self.temperature, seed=self.seed, max_tokens=self.max_tokens),
+            "limits": Limits(steps=self.steps),
+        }
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command each field of :class:`RunsOptions` as an option, in place of its parameter ``options``."""
+    fields = inspect.signature(RunsOptions, eval_str=True).parameters
+    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "options"]
+
+    @functools.wraps(command)
+    def spreading(**given: Any) -> None:
+        command(options=RunsOptions(**{key: given.pop(key) for key in fields}), **given)
+
+    # Typer reads the signature, with its annotations as values, and the annotations.
+    places = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*own, *fields.values())]
+    spreading.__signature__ = inspect.Signature(places)  # type: ignore[attr-defined]
+    spreading.__annotations__ = {parameter.name: parameter.annotation for parameter in places}
+    return spreading
 
 
 def principal_of(user: str | None, role: list[str] | None) -> Principal | None:

@@ -16,45 +16,27 @@ from agentgram.cli.options import (
     OK,
     PENDING,
     USAGE,
-    FormatOption,
-    MaxTokensOption,
-    ModelOption,
-    OnDeniedOption,
-    PolicyOption,
-    RoleOption,
-    SeedOption,
+    RunsOptions,
     SourceArgument,
-    StepsOption,
-    TemperatureOption,
-    UserOption,
-    agent_of,
     color,
     fail,
-    principal_of,
+    spread,
 )
 from agentgram.errors import AgentgramError, LimitExceeded, RunError
 from agentgram.events import ApprovalNeeded, CallDenied, Event, MalformedCall, TextDelta, ToolCallEnd, ToolResult
-from agentgram.formats.request import Only, ToolChoice
+from agentgram.formats.request import Only
 from agentgram.limits import Limits
 from agentgram.messages import Message
-from agentgram.models.base import ModelSettings
 from agentgram.run import RunResult
 
 
+@spread
 def run(
     source: SourceArgument,
     prompt: Annotated[str, typer.Argument(help="What the user says.", show_default=False)],
-    user: UserOption = None,
-    role: RoleOption = None,
-    policy: PolicyOption = None,
-    model: ModelOption = None,
-    format: FormatOption = None,
+    *,
+    options: RunsOptions,
     tool_choice: Annotated[str, typer.Option(help="auto, required, none, or a tool's name.")] = "auto",
-    on_denied: OnDeniedOption = None,
-    seed: SeedOption = None,
-    temperature: TemperatureOption = 0.0,
-    max_tokens: MaxTokensOption = 256,
-    steps: StepsOption = 20,
     seconds: Annotated[float | None, typer.Option(help="Time for the whole run.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON event per line.")] = False,
 ) -> None:
@@ -65,12 +47,11 @@ def run(
     """
     show = _Json() if json else Transcript()
     try:
-        principal = principal_of(user, role)
-        agent = agent_of(source, model=model, format=format, policy=policy, on_denied=on_denied)
-        choice: ToolChoice = tool_choice if tool_choice in ("auto", "required", "none") else Only(tool_choice)  # type: ignore[assignment]
-        settings = ModelSettings(temperature=temperature, seed=seed, max_tokens=max_tokens)
-        limits = Limits(steps=steps, seconds=seconds)
-        with agent.stream_sync(prompt, user=principal, tool_choice=choice, settings=settings, limits=limits) as events:
+        each = options.of_run()
+        agent = options.agent(source)
+        each["tool_choice"] = tool_choice if tool_choice in ("auto", "required", "none") else Only(tool_choice)  # type: ignore[typeddict-item]
+        each["limits"] = Limits(steps=options.steps, seconds=seconds)
+        with agent.stream_sync(prompt, **each) as events:
             for event in events:
                 show.event(event)
         result = events.result

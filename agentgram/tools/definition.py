@@ -27,7 +27,7 @@ class ToolDefinition:
     description: str = ""
     """What the tool does, for the model."""
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
-    """JSON Schema of the arguments, an object."""
+    """JSON Schema of the arguments: of type ``object``, also where what was given does not say so."""
     tags: frozenset[str] = frozenset()
     """Words that policies select by; never shown to the model."""
     unsupported: Unsupported = "error"
@@ -46,5 +46,7 @@ class ToolDefinition:
             raise DefinitionError(
                 f"the arguments of tool {self.name!r} must be described by a schema of type 'object', not {kind!r}."
             )
+        if "type" not in self.schema:  # JSON Schema would then admit what is no object at all
+            object.__setattr__(self, "schema", {"type": "object", **self.schema})
         if self.unsupported not in ("error", "relax"):
             raise DefinitionError(f"tool {self.name!r} has unsupported={self.unsupported!r}: use 'error' or 'relax'.")

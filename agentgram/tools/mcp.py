@@ -18,9 +18,9 @@ from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
 from concurrent.futures import Future
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
+from agentgram.closing import Closing
 from agentgram.errors import DefinitionError, RunError, install_hint, nearest
 from agentgram.tools.decorator import Tool, ToolFailed
 from agentgram.tools.toolset import Toolset
@@ -32,7 +32,7 @@ MAX_DESCRIPTION = 2_000
 _log = logging.getLogger("agentgram")
 
 
-class MCPToolset(Toolset):
+class MCPToolset(Closing, Toolset):
     """The tools of one MCP server, as they were when it was connected to.
 
     ::
@@ -108,14 +108,6 @@ class MCPToolset(Toolset):
     def close(self) -> None:
         """Ends the connection, and the server where it was started here; its tools fail from now on."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _Connection:

@@ -192,6 +192,16 @@ def test_formats_are_listed() -> None:
     assert "<tool_call>" in done.stdout
 
 
+@pytest.mark.parametrize("command", ["run", "chat"])
+def test_help_tells_what_each_option_is_for(command: str) -> None:
+    told = invoke(command, "--help").stdout
+    assert "TOOLS.py[:agent]" in told
+    options = [line.split() for line in told.partition("Options:")[2].splitlines() if line.startswith("  --")]
+    assert {"--user", "--role", "--policy", "--format", "--max-tokens"} <= {words[0] for words in options}
+    assert all(len(words) > 2 for words in options), told
+    assert "The user's id, for the policy." in told
+
+
 def test_version() -> None:
     done = invoke("--version")
     assert (done.exit_code, done.stdout.strip()) == (0, agentgram.__version__)

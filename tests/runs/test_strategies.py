@@ -68,6 +68,11 @@ def test_what_is_rare_is_reached_and_shrinks() -> None:
     assert find(arguments(many), lambda a: bool(a.get("d")))["d"] == [0]
 
 
+@given(arguments(Tool.from_schema("open", {"properties": {"x": {"type": "number"}}, "additionalProperties": False})))
+def test_arguments_are_objects_also_where_the_schema_does_not_say_so(values: Any) -> None:
+    assert isinstance(values, dict)
+
+
 def test_mistakes() -> None:
     with pytest.raises(DefinitionError, match="at least one tool"):
         calls([])

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from typing_extensions import TypedDict
 
 from agentgram import Agent, DefinitionError, RunContext, Tool, bind, tool
+from agentgram.engine import Engine, JsonSchema, Vocabulary
 from agentgram.testing import ScriptedModel, call
 from agentgram.tools import InvalidArguments
 
@@ -377,6 +378,13 @@ def test_foreign_schemas_are_checked_by_jsonschema() -> None:
         lookup.parameters.read({"n": 4})
     with pytest.raises(InvalidArguments, match="'n' is a required property"):
         lookup.parameters.read({})
+
+
+def test_arguments_are_an_object_also_where_the_schema_does_not_say_so() -> None:
+    lookup = Tool.from_schema("lookup", {"properties": {"word": {"type": "string"}}})
+    assert lookup.definition.schema == {"type": "object", "properties": {"word": {"type": "string"}}}
+    grammar = Engine.shared(Vocabulary.byte_level()).compile(JsonSchema(dict(lookup.definition.schema)))
+    assert not grammar.matcher().accept_bytes(b"null")
 
 
 def test_foreign_schemas_that_are_none() -> None:
