@@ -9,6 +9,15 @@ std::atomic<std::uint64_t> next_cache{1};
 }
 
 thread_local std::array<MaskCache::Near, MaskCache::kNear> MaskCache::near_;
+thread_local std::vector<std::shared_ptr<const Entry>> MaskCache::replaced_;
+
+const Entry& MaskCache::keep(Near& near, std::uint64_t tag, const Key& key, std::shared_ptr<const Entry> entry) {
+  if (near.entry) replaced_.push_back(std::move(near.entry));
+  near.cache = tag;
+  near.key = key;
+  near.entry = std::move(entry);
+  return *near.entry;
+}
 
 MaskCache::MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes, bool compress)
     : id_(next_cache++), vocab_(vocab), shard_bytes_(bytes / kShards), compress_(compress), slices_(std::move(vocab)) {}
@@ -21,21 +30,18 @@ CounterClass MaskCache::classify(const Terminal& terminal, std::uint64_t counter
           static_cast<std::uint32_t>(std::min(min > counter ? min - counter : 0, longest + 1))};
 }
 
-std::shared_ptr<const Entry> MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::State state,
-                                            CounterClass counter) {
+const Entry& MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::State state, CounterClass counter) {
   Terminal& table = *terminal.table();
   const Key key{table.id(), rests ? rests->id : 0, state,
                 counter.room << 16 | counter.need | (terminal.counted() ? 1u << 31 : 0u)};
   const std::uint64_t h = Hash{}(key);
   const std::uint64_t tag = id_ << 20 | (generation_.load(std::memory_order_relaxed) & 0xfffff);
   Near& near = near_[h % kNear];
-  if (near.cache == tag && near.key == key) return near.entry;
+  if (near.cache == tag && near.key == key) return *near.entry;
   if (terminal.transient()) {
-    near.entry = build_entry(*vocab_, rests, slices_, terminal, state, counter);
-    near.cache = tag;
-    near.key = key;
-    nodes_.fetch_add(near.entry->nodes, std::memory_order_relaxed);
-    return near.entry;
+    auto made = build_entry(*vocab_, rests, slices_, terminal, state, counter);
+    nodes_.fetch_add(made->nodes, std::memory_order_relaxed);
+    return keep(near, tag, key, std::move(made));
   }
   Shard& shard = shards_[(h >> 32) % kShards];
   std::shared_ptr<Slot> slot;
@@ -74,10 +80,7 @@ std::shared_ptr<const Entry> MaskCache::get(const Rests* rests, Terminal& termin
       evictions_.fetch_add(1, std::memory_order_relaxed);
     }
   }
-  near.cache = tag;
-  near.key = key;
-  near.entry = slot->entry;
-  return near.entry;
+  return keep(near, tag, key, slot->entry);
 }
 
 MaskCache::Stats MaskCache::stats() const {

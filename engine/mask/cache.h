@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "mask/entry.h"
 
@@ -22,8 +23,10 @@ class MaskCache {
   // `compress`: whether counters that no token can tell apart share their entries (repetition compression).
   MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes, bool compress = true);
 
-  // The entry of a terminal's state over the vocabulary, or over the rests of another entry's leaves.
-  std::shared_ptr<const Entry> get(const Rests* rests, Terminal& terminal, Terminal::State state, CounterClass counter);
+  // The entry of a terminal's state over the vocabulary, or over the rests of another entry's leaves. It stays until the
+  // calling thread calls let_go().
+  const Entry& get(const Rests* rests, Terminal& terminal, Terminal::State state, CounterClass counter);
+  static void let_go() { replaced_.clear(); }
   CounterClass classify(const Terminal& terminal, std::uint64_t counter) const;
 
   struct Stats {
@@ -62,14 +65,16 @@ class MaskCache {
     std::unordered_map<Key, std::list<std::pair<Key, std::shared_ptr<Slot>>>::iterator, Hash> by_key;
     std::size_t bytes = 0;
   };
-  struct Near {  // the thread's own table
+  struct alignas(64) Near {  // the thread's own table
     std::uint64_t cache = 0;
     Key key{};
     std::shared_ptr<const Entry> entry;
   };
-  static constexpr std::size_t kShards = 8, kNear = 512;
+  static constexpr std::size_t kShards = 8, kNear = 1024;
 
   static thread_local std::array<Near, kNear> near_;
+  static thread_local std::vector<std::shared_ptr<const Entry>> replaced_;  // out of near_, and perhaps still in use
+  static const Entry& keep(Near& near, std::uint64_t tag, const Key& key, std::shared_ptr<const Entry> entry);
   const std::uint64_t id_;
   std::atomic<std::uint64_t> generation_{0};
   std::shared_ptr<const Vocabulary> vocab_;

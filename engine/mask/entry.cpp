@@ -24,12 +24,16 @@ class EntryBuilder {
         start_(state),
         counter_(counter),
         counted_(terminal.counted()),
-        ranged_(terminal.labelled() && !terminal.transient()) {}
+        ranged_(terminal.labelled() && !terminal.transient()) {
+    const std::size_t depths = vocab.trie().max_depth() + 2;
+    if (path_.size() < depths) path_.resize(depths);
+    leaves_.clear();
+    ambiguous_.clear();
+  }
 
   std::shared_ptr<const Entry> build() {
     out_ = std::make_shared<Entry>();
     const ByteTrie& all = vocab_.trie();
-    path_.resize(all.max_depth() + 2);
     if (!rests_) {
       start_at(0);
       Slice slice;
@@ -82,16 +86,36 @@ class EntryBuilder {
     std::uint32_t label;
     std::uint32_t from, until, depth, base;
     const ByteTrie* trie;
-    bool last;  // no byte could have followed
+    bool last;   // no byte could have followed
+    bool slash;  // among the bytes that the terminal was given
   };
-  struct Spelled {
-    std::string_view whole;  // what the terminal was given
-    std::uint32_t depth, id;
-    std::string_view rest() const { return whole.substr(depth); }
+  using Spelled = std::pair<std::string_view, std::uint32_t>;  // and the token's id
+  struct Rest {
+    std::uint64_t head;  // its first eight bytes, as a number
+    std::uint32_t at, size, id;
   };
   struct Siblings {  // subtrees [from, until) of equal depth
     std::uint32_t from, until;
   };
+  struct Names {  // what a node of a trie begins
+    std::uint32_t node;
+    regular::NameSet::Span span;
+  };
+  struct Scratch {  // the thread's, from entry to entry
+    std::vector<Step> path;
+    std::vector<Group> groups;
+    std::vector<Siblings> pending;
+    std::vector<Leaf> leaves, ambiguous;
+    std::vector<Spelled> spelled;
+    std::vector<Rest> rests;
+    std::string text;  // of the rests
+    std::vector<char> below;
+    std::vector<Names> names;
+  };
+  static Scratch& scratch() {
+    thread_local Scratch out;
+    return out;
+  }
 
   Slice find_slice() {
     Slice best = find_loop();
@@ -217,20 +241,20 @@ class EntryBuilder {
         bits[w] &= fits[w];
       }
     }
-    for (std::uint32_t n = 1; n < all.nodes(); n = all.skip(n)) {
-      if (sliced(all.byte(n))) continue;
+    for (const SlicePlan::Top& top : plan_->tops) {
+      if (sliced(top.byte)) continue;
       // The plan's tokens below this byte do not loop from here: they are walked one by one.
-      for (const std::uint32_t* t = all.begin(n); t != all.end(all.skip(n) - 1); ++t)
+      const std::uint32_t end = all.skip(top.all);
+      for (auto t = all.begin(top.all); loop.has_lead(top.byte) && t != all.end(end - 1); ++t)
         bits[*t / 32] &= ~(1u << (*t % 32));
-      walk(all, n, all.skip(n));
+      walk(all, top.all, end);
     }
-    for (std::uint32_t n = 1; n < rest.nodes(); n = rest.skip(n)) {
-      if (sliced(rest.byte(n))) walk(rest, n, rest.skip(n));
+    for (const SlicePlan::Top& top : plan_->tops) {
+      if (top.rest && sliced(top.byte)) walk(rest, top.rest, rest.skip(top.rest));
     }
     if (counted_ && counter_.room == 0) return;
     Group& g = group(ranged_ ? terminal_.range(to) : Terminal::Range{});
-    if (g.bits.empty()) g.bits.assign(vocab_.words(), 0);
-    for (std::size_t w = 0; w < bits.size(); ++w) g.bits[w] |= bits[w];
+    g.bits = std::move(bits);
   }
 
   void start_at(std::uint32_t depth) {
@@ -456,15 +480,17 @@ class EntryBuilder {
 
   void leaf(const ByteTrie& trie, std::uint32_t from, std::uint32_t until, Terminal::State state, std::uint32_t depth) {
     const std::uint32_t label = terminal_.labelled() ? terminal_.label(state) : 0;
+    bool slash = false;
+    for (std::uint32_t d = base_ + 1; d <= depth; ++d) slash = slash || path_[d].byte == '\\';
     if (!leaves_.empty()) {  // siblings, one after the other
       Leaf& last = leaves_.back();
       if (last.until == from && last.label == label && last.depth == depth && last.base == base_ &&
-          last.trie == &trie && trie.depth(last.from) == trie.depth(from) && last.from + 1 != last.until) {
+          last.slash == slash && last.trie == &trie && trie.depth(last.from) == trie.depth(from) && last.from + 1 != last.until) {
         last.until = until;
         return;
       }
     }
-    leaves_.push_back({label, from, until, depth, base_, &trie, terminal_.exhausted(state)});
+    leaves_.push_back({label, from, until, depth, base_, &trie, terminal_.exhausted(state), slash});
   }
 
   // Tokens of [node, until) that passed an accepting state at depth 1..deepest, from which the terminal went on.
@@ -473,32 +499,37 @@ class EntryBuilder {
     for (std::uint32_t k = base_ + 1; k <= deepest; ++k) {
       if (path_[k].accepting) out_->inner[path_[k + 1].byte] = true;
     }
-    ambiguous_.push_back({0, node, until, base_, base_, &trie, false});
+    ambiguous_.push_back({0, node, until, base_, base_, &trie, false, false});
+  }
+
+  Group& new_group(const Terminal::Range& range) {
+    if (used_ == groups_.size()) groups_.emplace_back();
+    Group& g = groups_[used_++];
+    g.range = range;
+    g.bits.clear();
+    g.ids.clear();
+    return g;
   }
 
   Group& group(const Terminal::Range& range) {
-    if (!ranged_) {
-      if (groups_.empty()) groups_.push_back({range, {}, {}});
-      return groups_[0];
-    }
+    if (!ranged_) return used_ ? groups_[0] : new_group(range);
     const auto same = [&](const Group& g) {
       return g.range.lo == range.lo && g.range.hi == range.hi && g.range.others == range.others;
     };
-    if (!groups_.empty() && same(groups_.back())) return groups_.back();
-    if (groups_.size() < 16) {
-      for (Group& g : groups_) {
-        if (same(g)) return g;
+    if (used_ && same(groups_[used_ - 1])) return groups_[used_ - 1];
+    if (used_ < 16) {
+      for (std::uint32_t i = 0; i < used_; ++i) {
+        if (same(groups_[i])) return groups_[i];
       }
-      groups_.push_back({range, {}, {}});
-      return groups_.back();
+      return new_group(range);
     }
     const auto key = [](const Terminal::Range& r) {
       return std::uint64_t{r.lo} << 32 | std::uint64_t{r.hi} << 1 | (r.others ? 1u : 0u);
     };
-    for (; listed_ < groups_.size(); ++listed_) by_range_.emplace(key(groups_[listed_].range), listed_);
-    const auto [it, fresh] = by_range_.try_emplace(key(range), static_cast<std::uint32_t>(groups_.size()));
+    for (; listed_ < used_; ++listed_) by_range_.emplace(key(groups_[listed_].range), listed_);
+    const auto [it, fresh] = by_range_.try_emplace(key(range), used_);
     if (fresh) {
-      groups_.push_back({range, {}, {}});
+      new_group(range);
       ++listed_;
     }
     return groups_[it->second];
@@ -506,13 +537,14 @@ class EntryBuilder {
 
   void finish() {
     std::size_t few = 0;
-    for (Group& g : groups_) {
+    const std::span<Group> groups(groups_.data(), used_);
+    for (Group& g : groups) {
       if (g.bits.empty() && g.ids.size() > vocab_.words() / 4) g.bits.assign(vocab_.words(), 0);
       if (g.bits.empty()) few += g.ids.size();
     }
-    out_->accepted.reserve(groups_.size());
+    out_->accepted.reserve(used_);
     out_->ids.reserve(few);
-    for (Group& g : groups_) {
+    for (Group& g : groups) {
       if (g.bits.empty() && g.ids.empty()) continue;
       const auto from = static_cast<std::uint32_t>(out_->ids.size());
       if (!g.bits.empty()) {
@@ -534,28 +566,31 @@ class EntryBuilder {
       if (keepable(part)) {
         keep(part, &made.rests);
       } else {
-        spell(part);
-        merge(&made.rests, [](const Spelled& s) { return s.rest(); });
-        if (!terminal_.names()) look_at_spelling(&made);
+        merge_rests(part, &made.rests);
+        if (!terminal_.names() && terminal_.next(Terminal::kStart, '"') != Terminal::kDead)
+          look_at_spelling(part, &made);
       }
       i = end;
     }
     if (ambiguous_.empty()) return;
     if (keepable(ambiguous_)) return keep(ambiguous_, &out_->ambiguous);
     spell(ambiguous_);
-    merge(&out_->ambiguous, [](const Spelled& s) { return s.whole; });
+    merge_whole(&out_->ambiguous);
   }
 
   static bool by_label(const Leaf& a, const Leaf& b) { return a.label < b.label; }
 
-  void look_at_spelling(Entry::Leaves* made) {
-    if (rests_) merge(&made->whole, [](const Spelled& s) { return s.whole; });
-    if (rests_) return;
+  // What is asked of keys alone.
+  void look_at_spelling(std::span<const Leaf> part, Entry::Leaves* made) {
+    if (rests_) {
+      spell(part);
+      return merge_whole(&made->whole);
+    }
     const std::size_t open = start_ == Terminal::kStart ? 1 : 0;
-    for (const Spelled& s : spelled_) {
-      const std::string_view part = s.whole.substr(0, s.depth);
-      if (part.size() < open + 1 || part.find('\\') == std::string_view::npos) continue;
-      made->escaped.push_back({s.id, regular::json_unescape(part.substr(open, part.size() - open - 1))});
+    for (const Leaf& l : part) {
+      if (!l.slash || l.depth < open + 1) continue;
+      for (const std::uint32_t* t = l.trie->begin(l.from); t != l.trie->end(l.until - 1); ++t)
+        made->escaped.push_back({*t, regular::json_unescape(vocab_.bytes(*t).substr(open, l.depth - open - 1))});
     }
   }
 
@@ -592,23 +627,52 @@ class EntryBuilder {
         const std::uint32_t size = l.trie->depth(n) - l.base;
         for (const std::uint32_t* t = l.trie->begin(n); t != l.trie->end(n); ++t) {
           const std::string_view bytes = vocab_.bytes(*t);
-          spelled_.push_back({bytes.substr(bytes.size() - size), l.depth - l.base, *t});
+          spelled_.emplace_back(bytes.substr(bytes.size() - size), *t);
         }
       }
     }
   }
 
-  template <class Part>
-  void merge(Rests* out, Part part) {
-    std::sort(spelled_.begin(), spelled_.end(), [&](const Spelled& a, const Spelled& b) {
-      const int order = part(a).compare(part(b));
-      return order != 0 ? order < 0 : a.id < b.id;
-    });
-    std::vector<std::pair<std::string_view, std::uint32_t>> sorted;
-    sorted.reserve(spelled_.size());
-    for (const Spelled& s : spelled_) sorted.emplace_back(part(s), s.id);
+  void merge_whole(Rests* out) {
+    std::sort(spelled_.begin(), spelled_.end());
     out->id = next_id();
-    out->trie = ByteTrie(sorted);
+    out->trie = ByteTrie(spelled_);
+  }
+
+  // Rests are read off the trie, which lies in order, and not off the tokens, which lie anywhere.
+  void merge_rests(std::span<const Leaf> part, Rests* out) {
+    std::vector<Rest>& rests = scratch().rests;
+    std::string& text = scratch().text;
+    std::vector<char>& below = scratch().below;
+    rests.clear();
+    text.clear();
+    below.resize(path_.size());
+    for (const Leaf& l : part) {
+      const std::uint32_t depth = l.trie->depth(l.from);
+      for (std::uint32_t d = l.depth + 1; d < depth; ++d)  // a token by itself, of the vocabulary's trie
+        below[d - l.depth - 1] = vocab_.bytes(*l.trie->begin(l.from))[d - 1];
+      for (std::uint32_t n = l.from; n < l.until; ++n) {
+        const std::uint32_t size = l.trie->depth(n) - l.depth;
+        if (size) below[size - 1] = static_cast<char>(l.trie->byte(n));
+        if (!l.trie->has_values(n)) continue;
+        std::uint64_t head = 0;
+        for (std::uint32_t k = 0; k < 8; ++k) head = head << 8 | (k < size ? static_cast<std::uint8_t>(below[k]) : 0);
+        for (const std::uint32_t* t = l.trie->begin(n); t != l.trie->end(n); ++t)
+          rests.push_back({head, static_cast<std::uint32_t>(text.size()), size, *t});
+        text.append(below.data(), size);
+      }
+    }
+    const auto spelled = [&](const Rest& r) { return std::string_view(text).substr(r.at, r.size); };
+    const auto order = [&](const Rest& a, const Rest& b) {
+      if (a.head != b.head) return a.head < b.head;
+      const int order = spelled(a).compare(spelled(b));
+      return order != 0 ? order < 0 : a.id < b.id;
+    };
+    if (!std::is_sorted(rests.begin(), rests.end(), order)) std::sort(rests.begin(), rests.end(), order);
+    spelled_.clear();
+    for (const Rest& r : rests) spelled_.emplace_back(spelled(r), r.id);
+    out->id = next_id();
+    out->trie = ByteTrie(spelled_);
   }
 
   static constexpr std::uint64_t kSubtree = std::uint64_t{1} << 63;
@@ -629,16 +693,16 @@ class EntryBuilder {
   SliceKey loop_;
   Terminal::State loop_state_ = Terminal::kDead;
   std::shared_ptr<Entry> out_;
-  std::vector<Step> path_;
-  std::vector<Group> groups_;
+  std::vector<Step>& path_ = scratch().path;
+  std::vector<Group>& groups_ = scratch().groups;              // the first `used_`
   std::unordered_map<std::uint64_t, std::uint32_t> by_range_;  // where there are many
-  std::uint32_t listed_ = 0;
-  std::vector<Siblings> pending_;
-  std::vector<Leaf> leaves_;
-  std::vector<Leaf> ambiguous_;
-  std::vector<Spelled> spelled_;
-  std::vector<std::pair<std::uint32_t, regular::NameSet::Span>> spans_;  // trie nodes, and the names that they begin
-  std::uint32_t base_ = 0;                                               // where in the trie the terminal begins
+  std::uint32_t used_ = 0, listed_ = 0;
+  std::vector<Siblings>& pending_ = scratch().pending;
+  std::vector<Leaf>& leaves_ = scratch().leaves;
+  std::vector<Leaf>& ambiguous_ = scratch().ambiguous;
+  std::vector<Spelled>& spelled_ = scratch().spelled;
+  std::vector<Names>& spans_ = scratch().names;
+  std::uint32_t base_ = 0;  // where in the trie the terminal begins
 };
 
 }  // namespace

@@ -62,6 +62,7 @@ void MaskWorkspace::fill(const Vocabulary& vocab, MaskCache& cache, const Config
   row_empty_ = true;
   completions_ = entries_ = 0;
   fill_config(nullptr, config, 0);
+  MaskCache::let_go();
   if (row_empty_) std::fill(row, row + vocab.words(), 0u);
   cache.count_hits(entries_);
 }
@@ -86,11 +87,12 @@ void MaskWorkspace::fill_config(const Rests* rests, const ConfigView& config, st
 void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_t count, std::size_t level) {
   const Item& first = items[0];
   const Rule& rule = *first.node->rule;
-  const auto entry = cache_->get(rests, *first.terminal, first.state, cache_->classify(*first.terminal, first.counter));
+  const Entry& entry =
+      cache_->get(rests, *first.terminal, first.state, cache_->classify(*first.terminal, first.counter));
   ++entries_;
   const bool labelled = first.terminal->labelled();
   const std::size_t words = vocab_->words();
-  for (const auto& accepted : entry->accepted) {
+  for (const auto& accepted : entry.accepted) {
     if (accepted.bits.empty()) continue;
     if (labelled && !rule.admits(first.to, first.payload, accepted.range)) continue;
     if (row_empty_) {
@@ -104,12 +106,12 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
     std::memset(row_, 0, words * 4);
     row_empty_ = false;
   }
-  for (const auto& accepted : entry->accepted) {
+  for (const auto& accepted : entry.accepted) {
     if (accepted.from == accepted.until) continue;
     if (labelled && !rule.admits(first.to, first.payload, accepted.range)) continue;
-    for (std::uint32_t i = accepted.from; i < accepted.until; ++i) set(entry->ids[i]);
+    for (std::uint32_t i = accepted.from; i < accepted.until; ++i) set(entry.ids[i]);
   }
-  for (const auto& leaves : entry->leaves) {
+  for (const auto& leaves : entry.leaves) {
     if (!rule.reads_key(first.to) || !rule.needs_key(first.to, leaves.label)) {
       leaves_of(items, count, leaves, level);
     } else if (rests) {  // a whole key inside a token, after another terminal: few tokens have one
@@ -120,20 +122,20 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
       for (std::size_t i = 0; i < count; ++i) leaves_by_key(items[i], leaves, level);
     }
   }
-  if (entry->inner.none()) return;
+  if (entry.inner.none()) return;
   // The terminal might have ended earlier, where what follows could read what the terminal would have read.
   const Arena::Mark mark = parser.arena().mark();
   const std::uint32_t label = labelled ? first.terminal->inner_label() : 0;
   parser.complete(items, count, label, nullptr, 0, begun_);
   bool meets = false;
   for (const Item& item : begun_.items) {
-    if ((item.terminal->live(item.state) & entry->inner).any()) meets = true;
+    if ((item.terminal->live(item.state) & entry.inner).any()) meets = true;
   }
   parser.arena().release(mark);
   if (!meets) return;
   group_.clear();
   group_.items.assign(items, items + count);
-  walk(entry->ambiguous, group_);
+  walk(entry.ambiguous, group_);
 }
 
 // Node by node with the parser.
@@ -154,7 +156,7 @@ void MaskWorkspace::walk(const Rests& rests, const ConfigView& config) {
 
 void MaskWorkspace::take_rests(const Rests& rests, const ConfigView& config, std::size_t level) {
   if (config.dead()) return;
-  for (auto t = rests.trie.begin(0); t != rests.trie.end(0); ++t) set(*t);
+  if (rests.trie.nodes()) std::for_each(rests.trie.begin(0), rests.trie.end(0), [&](std::uint32_t id) { set(id); });
   bool more = rests.trie.nodes() > 1;
   const ByteTrie& all = vocab_->trie();
   for (const auto& piece : rests.pieces) {

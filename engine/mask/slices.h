@@ -24,9 +24,6 @@ struct SliceKey {
   bool covers(const Vocabulary::Below& b) const {
     return !(b.ascii[0] & ~ascii[0]) && !(b.ascii[1] & ~ascii[1]) && !b.partial && (!b.other || other);
   }
-  bool covers(const Vocabulary::Signature& s, bool whole) const {
-    return !(s.ascii[0] & ~ascii[0]) && !(s.ascii[1] & ~ascii[1]) && (!s.other || (other && whole));
-  }
   bool has_lead(std::uint8_t b) const { return b < 0x80 ? has(b) : other; }
   auto operator<=>(const SliceKey&) const = default;
 };
@@ -34,6 +31,11 @@ struct SliceKey {
 struct SlicePlan {
   std::vector<std::uint32_t> bits;  // tokens made only of the slice's characters
   ByteTrie rest;                    // other tokens that begin with one of them
+  struct Top {                      // a byte that some token begins with
+    std::uint32_t all, rest;        // its node in the vocabulary's trie, and in `rest`; 0: it has none
+    std::uint8_t byte;
+  };
+  std::vector<Top> tops;
 };
 
 class Slices {

@@ -68,6 +68,7 @@ std::size_t EngineCore::build(const News& news, std::size_t top, double seconds)
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) break;
     try {
       masks_.get(nullptr, *s.terminal, s.state, masks_.classify(*s.terminal, 0));
+      MaskCache::let_go();
     } catch (const GrammarError&) {  // a limit: whoever needs this mask is told
       continue;
     }

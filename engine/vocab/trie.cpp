@@ -4,12 +4,12 @@
 
 namespace ag {
 
-void ByteTrie::clear() { nodes_ = {{1, 0, 0, 0, 0}, {}}; }
-
 ByteTrie::ByteTrie(const std::vector<std::pair<std::string_view, std::uint32_t>>& sorted) {
-  nodes_.push_back({});
+  thread_local std::vector<Node> nodes;
+  thread_local std::vector<std::uint32_t> path;
+  nodes.assign(1, {});
+  path.assign(1, 0);
   values_.reserve(sorted.size());
-  std::vector<std::uint32_t> path{0};
   std::string_view previous;
   for (std::uint32_t k = 0; k < sorted.size(); ++k) {
     std::string_view b = sorted[k].first;
@@ -17,18 +17,19 @@ ByteTrie::ByteTrie(const std::vector<std::pair<std::string_view, std::uint32_t>>
     std::size_t common = 0;
     while (common < previous.size() && common < b.size() && previous[common] == b[common]) ++common;
     while (path.size() > common + 1) {
-      nodes_[path.back()].skip = static_cast<std::uint32_t>(nodes_.size());
+      nodes[path.back()].skip = static_cast<std::uint32_t>(nodes.size());
       path.pop_back();
     }
     for (std::size_t i = common; i < b.size(); ++i) {
-      path.push_back(static_cast<std::uint32_t>(nodes_.size()));
-      nodes_.push_back({0, k, 0, static_cast<std::uint16_t>(i + 1), static_cast<std::uint8_t>(b[i])});
+      path.push_back(static_cast<std::uint32_t>(nodes.size()));
+      nodes.push_back({0, k, 0, static_cast<std::uint16_t>(i + 1), static_cast<std::uint8_t>(b[i])});
     }
     max_depth_ = std::max<std::uint32_t>(max_depth_, static_cast<std::uint32_t>(b.size()));
     previous = b;
   }
-  for (std::uint32_t n : path) nodes_[n].skip = static_cast<std::uint32_t>(nodes_.size());
-  nodes_.push_back({0, static_cast<std::uint32_t>(sorted.size()), 0, 0, 0});
+  for (std::uint32_t n : path) nodes[n].skip = static_cast<std::uint32_t>(nodes.size());
+  nodes.push_back({0, static_cast<std::uint32_t>(sorted.size()), 0, 0, 0});
+  nodes_.assign(nodes.begin(), nodes.end());
 }
 
 std::uint32_t ByteTrie::child(std::uint32_t node, std::uint8_t byte) const {

@@ -11,11 +11,11 @@ namespace ag {
 
 class ByteTrie {
  public:
-  ByteTrie() { clear(); }
+  ByteTrie() = default;  // not even a root
   // `sorted`: strings and values, by string bytewise; equal strings share a node. Strings are not kept.
   explicit ByteTrie(const std::vector<std::pair<std::string_view, std::uint32_t>>& sorted);
 
-  std::uint32_t nodes() const { return static_cast<std::uint32_t>(nodes_.size() - 1); }
+  std::uint32_t nodes() const { return nodes_.empty() ? 0 : static_cast<std::uint32_t>(nodes_.size() - 1); }
   std::uint8_t byte(std::uint32_t node) const { return nodes_[node].byte; }
   std::uint32_t depth(std::uint32_t node) const { return nodes_[node].depth; }
   std::uint32_t skip(std::uint32_t node) const { return nodes_[node].skip; }
@@ -47,7 +47,6 @@ class ByteTrie {
   };
   static constexpr std::uint32_t kMostListed = 1u << 24;
 
-  void clear();
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> children_;  // node << 8 | byte, in order; empty where they are not listed
   std::vector<std::uint32_t> values_;

@@ -87,20 +87,14 @@ void Vocabulary::build_trie() {
 void Vocabulary::classify() {
   chars_.resize(size_);
   whole_.resize(size_);
-  signature_.resize(size_);
   for (std::uint32_t i = 0; i < size_; ++i) {
     if (!ordinary_[i]) continue;
     std::uint32_t chars = 0;
     bool whole = true;
-    Signature sig{{0, 0}, false};
     std::string_view b = bytes(i);
     int expect = 0;
     std::uint8_t low = 0x80, high = 0xBF;
     for (unsigned char c : b) {
-      if (c < 0x80)
-        sig.ascii[c >> 6] |= std::uint64_t{1} << (c & 63);
-      else
-        sig.other = true;
       if (expect) {
         if (c < low || c > high) whole = false;
         low = 0x80;
@@ -125,7 +119,6 @@ void Vocabulary::classify() {
     }
     chars_[i] = static_cast<std::uint8_t>(std::min<std::uint32_t>(chars, 255));
     whole_[i] = whole && !expect;
-    signature_[i] = sig;
   }
   all_bits_.assign(words(), 0);
   for (std::uint32_t id : trie_.values()) all_bits_[id / 32] |= 1u << (id % 32);
@@ -181,7 +174,7 @@ std::vector<std::uint32_t> Vocabulary::longest_match(std::string_view text) cons
 
 std::size_t Vocabulary::memory() const {
   return blob_.capacity() + offset_.capacity() * 4 + ordinary_.capacity() + trie_.memory() + chars_.capacity() +
-         whole_.capacity() + signature_.capacity() * sizeof(Signature);
+         whole_.capacity() + below_.capacity() * sizeof(Below);
 }
 
 }  // namespace ag

@@ -42,12 +42,6 @@ class Vocabulary {
   }  // UTF-8 characters, begun ones included; at most 255
   // Tokens whose byte string is whole UTF-8 characters only.
   bool whole(std::uint32_t id) const { return whole_[id]; }
-  // Which ASCII bytes a token holds, as two words; and whether it holds others.
-  struct Signature {
-    std::uint64_t ascii[2];
-    bool other;
-  };
-  const Signature& signature(std::uint32_t id) const { return signature_[id]; }
   // What the bytes strictly below a node of the trie are; `partial`: some token there is not whole characters.
   struct Below {
     std::uint64_t ascii[2];
@@ -69,7 +63,6 @@ class Vocabulary {
   std::uint64_t fingerprint_ = 0;
   ByteTrie trie_;
   std::vector<std::uint8_t> chars_, whole_;
-  std::vector<Signature> signature_;
   std::vector<Below> below_;
   std::vector<std::uint32_t> all_bits_;
 };
