@@ -7,17 +7,10 @@
 namespace ag {
 
 namespace {
-std::string shown(const DispatchSpec::Mark& m) {
+std::string shown(const Mark& m) {
   return m.is_token() ? "token " + std::to_string(m.ids.front()) : "'" + m.text + "'";
 }
 }  // namespace
-
-regular::NameTokens* TagBorders::tokens(std::size_t skip) const {
-  std::lock_guard lock(mutex_);
-  auto& slot = tokens_[skip];
-  if (!slot) slot = std::make_unique<regular::NameTokens>();
-  return slot.get();
-}
 
 DispatchRule::DispatchRule(DispatchSpec spec, TerminalPool& pool) : spec_(std::move(spec)) {
   const auto& marks = spec_.triggers;
@@ -31,21 +24,21 @@ DispatchRule::DispatchRule(DispatchSpec spec, TerminalPool& pool) : spec_(std::m
     }
   }
   for (std::uint32_t i = 0; i < spec_.tags.size(); ++i) {
-    const auto& begin = spec_.tags[i].begin();
+    const std::string_view text = spec_.tags[i]->text();
     std::uint32_t found = ~0u;
-    if (begin.is_token()) {
-      auto it = by_token.find(begin.ids.front());
+    if (text.empty() && spec_.tags[i]->begin().is_token()) {
+      auto it = by_token.find(spec_.tags[i]->begin().ids.front());
       if (it != by_token.end()) found = it->second;
     } else {
       for (std::uint32_t t = 0; t < marks.size(); ++t) {
-        if (!marks[t].is_token() && begin.text.starts_with(marks[t].text)) {
+        if (!marks[t].is_token() && text.starts_with(marks[t].text)) {
           found = t;
           break;
         }
       }
     }
     if (found == ~0u) {
-      throw GrammarError("no trigger begins the tag " + shown(begin), "", "triggers",
+      throw GrammarError("no trigger begins the tag " + shown(spec_.tags[i]->begin()), "", "triggers",
                          "A tag's begin starts with one of the triggers.");
     }
     tags_of_trigger[found].push_back(i);
@@ -79,12 +72,14 @@ DispatchRule::DispatchRule(DispatchSpec spec, TerminalPool& pool) : spec_(std::m
       rests.reserve(tags.size());
       tokens.reserve(tags.size());
       for (std::size_t i = 0; i < tags.size(); ++i) {
-        const std::string& text = spec_.tags[tags[i]].begin().text;
-        if (i && text == spec_.tags[tags[i - 1]].begin().text) {
-          throw GrammarError("two tags begin with '" + text + "'", "", "tags", "Give each tag its own begin.");
+        const DeclaredTag& tag = *spec_.tags[tags[i]];
+        const std::string_view text = tag.text();
+        if (i && text == spec_.tags[tags[i - 1]]->text()) {
+          throw GrammarError("two tags begin with '" + std::string(text) + "'", "", "tags",
+                             "Give each tag its own begin.");
         }
-        rests.push_back(std::string_view(text).substr(skip));
-        tokens.push_back(spec_.tags[tags[i]].borders->tokens(skip));
+        rests.push_back(text.substr(skip));
+        tokens.push_back(tag.tokens(skip));
       }
       if (rests.size() > 1 || !rests[0].empty()) trigger.fan = pool.fanout(std::move(rests), std::move(tokens));
     } else if (tags.empty()) {
@@ -111,22 +106,24 @@ DispatchRule::DispatchRule(DispatchSpec spec, TerminalPool& pool) : spec_(std::m
   settle();
 }
 
-// The first eight bytes as a number decide nearly every comparison.
+// The first sixteen bytes as a number decide nearly every comparison.
 void DispatchRule::sort_by_rest(std::vector<std::uint32_t>& tags, std::size_t skip) const {
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> order;
+  struct Key {
+    unsigned __int128 head;
+    std::uint32_t tag;
+  };
+  std::vector<Key> order;
   order.reserve(tags.size());
   for (std::uint32_t tag : tags) {
-    const std::string& text = spec_.tags[tag].begin().text;
-    std::uint64_t head = 0;
-    for (std::size_t k = skip; k < skip + 8; ++k)
-      head = head << 8 | (k < text.size() ? static_cast<unsigned char>(text[k]) : 0);
-    order.emplace_back(head, tag);
+    const std::string_view text = spec_.tags[tag]->text().substr(skip);
+    unsigned __int128 head = 0;
+    for (std::size_t k = 0; k < 16; ++k) head = head << 8 | (k < text.size() ? static_cast<unsigned char>(text[k]) : 0);
+    order.push_back({head, tag});
   }
-  std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first
-                              : spec_.tags[a.second].begin().text < spec_.tags[b.second].begin().text;
+  std::sort(order.begin(), order.end(), [&](const Key& a, const Key& b) {
+    return a.head != b.head ? a.head < b.head : spec_.tags[a.tag]->text() < spec_.tags[b.tag]->text();
   });
-  for (std::size_t i = 0; i < tags.size(); ++i) tags[i] = order[i].second;
+  for (std::size_t i = 0; i < tags.size(); ++i) tags[i] = order[i].tag;
 }
 
 std::uint64_t DispatchRule::clip(std::uint64_t n) const {
@@ -141,7 +138,7 @@ void DispatchRule::expand(std::uint32_t state, const Payload& payload, Edges& ou
       add_edge(out, {trigger.fan.get()}, state, payload);
     } else {
       for (std::uint32_t tag : trigger.tags) {
-        add_edge(out, spec_.tags[tag].content, kTagEnd, {tags_of(payload) | std::uint64_t{tag} << 32});
+        add_edge(out, spec_.tags[tag]->content, kTagEnd, {tags_of(payload) | std::uint64_t{tag} << 32});
       }
     }
     return;
@@ -168,14 +165,14 @@ void DispatchRule::expand(std::uint32_t state, const Payload& payload, Edges& ou
       }
       break;
     case kContent:
-      add_edge(out, spec_.tags[tag_of(payload)].content, kTagEnd, payload);
+      add_edge(out, spec_.tags[tag_of(payload)]->content, kTagEnd, payload);
       break;
     case kTagEnd: {
-      const auto& end = spec_.tags[tag_of(payload)].end();
+      const auto& end = spec_.tags[tag_of(payload)]->end();
       Payload after{clip(tags_of(payload) + 1)};
       if (end.is_token()) {
         out.push_back({Edge::kToken, false, kAfterTag, nullptr, nullptr, &end.ids, after});
-      } else if (const auto& text = spec_.tags[tag_of(payload)].borders->end_text) {
+      } else if (const auto& text = spec_.tags[tag_of(payload)]->end_text()) {
         add_edge(out, {text.get()}, kAfterTag, after);
       } else {
         expand(kAfterTag, after, out);
@@ -224,7 +221,7 @@ void DispatchRule::settle() {
   cheapest_cost_ = kInfinite;
   for (std::uint32_t i = 0; i < spec_.tags.size() && spec_.at_least; ++i) {
     std::uint64_t cost =
-        add_cost(spec_.tags[i].begin().is_token() ? 1 : spec_.tags[i].begin().text.size(), tag_cost(i));
+        add_cost(spec_.tags[i]->begin().is_token() ? 1 : spec_.tags[i]->begin().text.size(), tag_cost(i));
     if (cost < cheapest_cost_) {
       cheapest_cost_ = cost;
       cheapest_ = i;
@@ -233,7 +230,7 @@ void DispatchRule::settle() {
 }
 
 std::uint64_t DispatchRule::tag_cost(std::uint32_t i) const {
-  const auto& tag = spec_.tags[i];
+  const DeclaredTag& tag = *spec_.tags[i];
   return add_cost(min_of(tag.content), tag.end().is_token() ? 1 : tag.end().text.size());
 }
 
@@ -249,7 +246,7 @@ std::uint64_t DispatchRule::min_cost(std::uint32_t state, const Payload& payload
     const auto& mark = spec_.triggers[trigger.mark];
     std::uint64_t least = kInfinite;
     for (std::uint32_t tag : trigger.tags) {
-      std::uint64_t rest = mark.is_token() ? 0 : spec_.tags[tag].begin().text.size() - mark.text.size();
+      std::uint64_t rest = mark.is_token() ? 0 : spec_.tags[tag]->begin().text.size() - mark.text.size();
       least = std::min(least, add_cost(rest, tag_cost(tag)));
     }
     return add_cost(least, after());
@@ -261,7 +258,7 @@ std::uint64_t DispatchRule::min_cost(std::uint32_t state, const Payload& payload
     case kContent:
       return add_cost(tag_cost(tag_of(payload)), after());
     case kTagEnd: {
-      const auto& end = spec_.tags[tag_of(payload)].end();
+      const auto& end = spec_.tags[tag_of(payload)]->end();
       return add_cost(end.is_token() ? 1 : end.text.size(), after());
     }
     case kAfterTag:
@@ -271,7 +268,7 @@ std::uint64_t DispatchRule::min_cost(std::uint32_t state, const Payload& payload
   }
 }
 
-void DispatchRule::write_mark(const DispatchSpec::Mark& mark, Ending& out) const {
+void DispatchRule::write_mark(const Mark& mark, Ending& out) const {
   if (mark.is_token()) {
     out.units.push_back({mark.ids.front(), true});
   } else {
@@ -281,9 +278,9 @@ void DispatchRule::write_mark(const DispatchSpec::Mark& mark, Ending& out) const
 
 void DispatchRule::write_rest(std::uint64_t done, Ending& out) const {
   for (; done < spec_.at_least; ++done) {
-    write_mark(spec_.tags[cheapest_].begin(), out);
-    out.append(spec_.tags[cheapest_].content);
-    write_mark(spec_.tags[cheapest_].end(), out);
+    write_mark(spec_.tags[cheapest_]->begin(), out);
+    out.append(spec_.tags[cheapest_]->content);
+    write_mark(spec_.tags[cheapest_]->end(), out);
   }
 }
 
@@ -299,23 +296,23 @@ void DispatchRule::write_min(std::uint32_t state, const Payload& payload, Ending
     const Trigger& trigger = triggers_[state - kFan];
     const auto& mark = spec_.triggers[trigger.mark];
     auto rest = [&](std::uint32_t t) {
-      return mark.is_token() ? 0 : spec_.tags[t].begin().text.size() - mark.text.size();
+      return mark.is_token() ? 0 : spec_.tags[t]->begin().text.size() - mark.text.size();
     };
     tag = *std::min_element(trigger.tags.begin(), trigger.tags.end(), [&](std::uint32_t a, std::uint32_t b) {
       return add_cost(rest(a), tag_cost(a)) < add_cost(rest(b), tag_cost(b));
     });
-    if (!mark.is_token()) out.append(std::string_view(spec_.tags[tag].begin().text).substr(mark.text.size()));
+    if (!mark.is_token()) out.append(std::string_view(spec_.tags[tag]->begin().text).substr(mark.text.size()));
   }
-  if (state >= kFan || state == kContent) out.append(spec_.tags[tag].content);
+  if (state >= kFan || state == kContent) out.append(spec_.tags[tag]->content);
   if (state >= kFan || state == kContent || state == kTagEnd) {
-    write_mark(spec_.tags[tag].end(), out);
+    write_mark(spec_.tags[tag]->end(), out);
     if (!spec_.stop_after_first) write_rest(n + 1, out);
   }
 }
 
 std::size_t DispatchRule::bytes() const {
   std::size_t total = sizeof *this;
-  total += spec_.tags.size() * (sizeof(DispatchSpec::TagSpec) + 8);
+  total += spec_.tags.size() * (sizeof(Ref<const DeclaredTag>) + 8);
   return total;
 }
 

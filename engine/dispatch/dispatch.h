@@ -5,44 +5,17 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/ref.h"
+#include "dispatch/declared_tag.h"
 #include "grammar/rule.h"
-#include "regular/name_set.h"
 
 namespace ag {
 
-// What begins and ends a tag: made once for each tag that is declared, and shared by all requests that have it.
-struct TagBorders {
-  struct Mark {  // a trigger, stop or tag border: text, or token ids
-    std::string text;
-    std::vector<std::uint32_t> ids;
-    bool is_token() const { return !ids.empty(); }
-  };
-  Mark begin, end;
-  TerminalPtr end_text;  // null: token or empty
-  // What a vocabulary makes of `begin` after its first `skip` bytes.
-  regular::NameTokens* tokens(std::size_t skip) const;
-
- private:
-  mutable std::mutex mutex_;
-  mutable std::map<std::size_t, std::unique_ptr<regular::NameTokens>> tokens_;
-};
-
 struct DispatchSpec {
-  using Mark = TagBorders::Mark;
-  struct TagSpec {
-    std::shared_ptr<const TagBorders> borders;
-    Symbol content;
-    const Mark& begin() const { return borders->begin; }
-    const Mark& end() const { return borders->end; }
-  };
-  std::vector<TagSpec> tags;
+  std::vector<Ref<const DeclaredTag>> tags;
   std::vector<Mark> triggers, stops;
   std::vector<std::string> excludes;
   std::uint64_t at_least = 0, at_most = kNoMax;
@@ -78,7 +51,7 @@ class DispatchRule final : public Rule {
   std::uint64_t tag_cost(std::uint32_t tag) const;
   std::uint64_t rest_cost(std::uint64_t tags_done) const;
   void write_rest(std::uint64_t tags_done, Ending& out) const;
-  void write_mark(const DispatchSpec::Mark& mark, Ending& out) const;
+  void write_mark(const Mark& mark, Ending& out) const;
 
   struct Trigger {
     std::uint32_t mark;               // index into spec_.triggers

@@ -92,9 +92,13 @@ Symbol Builder::token(std::vector<std::uint32_t> ids) {
 }
 
 Symbol Builder::embed(const std::shared_ptr<const Fragment>& other) {
-  auto& all = impl_->fragment->embedded;
-  if (all.empty() || all.back() != other) all.push_back(other);
+  keep(other);
   return other->root;
+}
+
+void Builder::keep(std::shared_ptr<const Fragment> other) {
+  auto& all = impl_->fragment->embedded;
+  if (all.empty() || all.back() != other) all.push_back(std::move(other));
 }
 
 Symbol Builder::reserve() {

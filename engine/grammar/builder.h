@@ -76,6 +76,7 @@ class Builder {
   Symbol array(ArraySpec);
   Symbol token(std::vector<std::uint32_t> ids);          // one of these token ids
   Symbol embed(const std::shared_ptr<const Fragment>&);  // another fragment's root, kept alive
+  void keep(std::shared_ptr<const Fragment>);            // the same, where its root is known
   Symbol rule(std::unique_ptr<Rule>);                    // a rule made elsewhere (dispatch)
 
   // Recursion: use the symbol of reserve() anywhere, define it once before finish().

@@ -416,7 +416,10 @@ class EntryBuilder {
   // All names of a request: what the tokens are was found once for each name, whichever requests have it.
   void known_names(const regular::NameSet& names) {
     const ByteTrie& all = vocab_.trie();
-    for (std::uint32_t i = 0; i < names.texts().size(); ++i) {
+    const auto n = static_cast<std::uint32_t>(names.texts().size());
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if (i + 8 < n) __builtin_prefetch(names.tokens()[i + 8]);
+      if (i + 4 < n) __builtin_prefetch(names.tokens()[i + 4]->ids.data());
       regular::NameTokens& tokens = *names.tokens()[i];
       const std::string_view text = names.texts()[i];
       std::call_once(tokens.once, [&] {
@@ -485,7 +488,8 @@ class EntryBuilder {
     if (!leaves_.empty()) {  // siblings, one after the other
       Leaf& last = leaves_.back();
       if (last.until == from && last.label == label && last.depth == depth && last.base == base_ &&
-          last.slash == slash && last.trie == &trie && trie.depth(last.from) == trie.depth(from) && last.from + 1 != last.until) {
+          last.slash == slash && last.trie == &trie && trie.depth(last.from) == trie.depth(from) &&
+          last.from + 1 != last.until) {
         last.until = until;
         return;
       }

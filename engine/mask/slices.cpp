@@ -14,9 +14,7 @@ std::shared_ptr<const SlicePlan> Slices::plan(const SliceKey& key) {
   auto out = std::make_shared<SlicePlan>();
   const Vocabulary& v = *vocab_;
   const ByteTrie& all = v.trie();
-  const auto size = [&](std::uint32_t n) {
-    return static_cast<std::size_t>(all.end(all.skip(n) - 1) - all.begin(n));
-  };
+  const auto size = [&](std::uint32_t n) { return static_cast<std::size_t>(all.end(all.skip(n) - 1) - all.begin(n)); };
   // Either the slice's tokens are written, or all are and the others taken back: whichever are fewer.
   std::size_t candidates = 0;
   for (std::uint32_t n = 1; n < all.nodes(); n = all.skip(n)) candidates += key.has_lead(all.byte(n)) ? size(n) : 0;

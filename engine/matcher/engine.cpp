@@ -14,7 +14,6 @@ std::atomic<std::uint64_t> next_engine{1};
 constexpr std::size_t kEagerly = 4'096, kSoon = 64;  // states whose masks are built in, or soon after, compile
 constexpr double kEndless = 1e9, kBudget = 0.1;      // seconds
 constexpr std::size_t kTrimEvery = 64;               // new schemas
-constexpr std::size_t kMostEngines = 8;              // that keep what they made of a declared tag
 constexpr int kMaxDepth = 1'000;                     // nesting of specification nodes, which people write by hand
 }  // namespace
 
@@ -236,22 +235,47 @@ Symbol EngineCore::build(Builder& b, const SpecPtr& spec, int depth) {
   return {};
 }
 
-std::shared_ptr<const TagBorders> EngineCore::borders(const Spec& tag) {
-  std::lock_guard lock(tag.mutex);
-  for (const auto& [engine, made] : tag.borders) {
-    if (engine == id_) return made;
+// Null where this engine has not met a tag, or not lately. A request of hundreds of tags waits for memory more than for
+// anything else, so that what comes is fetched ahead.
+std::vector<Ref<const DeclaredTag>> EngineCore::known_tags(const std::vector<SpecPtr>& tags) const {
+  constexpr std::size_t kFar = 16, kNear = 8;
+  const auto far = [&](std::size_t i) {
+    if (i >= tags.size()) return;
+    __builtin_prefetch(&tags[i]->mutex);
+    __builtin_prefetch(&tags[i]->declared_at);
+  };
+  const auto near = [&](std::size_t i) {
+    if (i < tags.size()) __builtin_prefetch(tags[i]->declared_at.load(std::memory_order_relaxed));
+  };
+  std::vector<Ref<const DeclaredTag>> out(tags.size());
+  for (std::size_t i = 0; i < kFar; ++i) far(i);
+  for (std::size_t i = 0; i < kNear; ++i) near(i);
+  for (std::size_t i = 0; i < tags.size(); ++i) {
+    far(i + kFar);
+    near(i + kNear);
+    std::lock_guard lock(tags[i]->mutex);
+    if (!tags[i]->declared || tags[i]->declared->engine != id_) continue;
+    out[i] = tags[i]->declared;
+    out[i]->prefetch();
   }
-  auto out = std::make_shared<TagBorders>();
-  out->begin = mark(tag.begin);
-  out->end = mark(tag.end);
-  if (!out->end.is_token() && !out->end.text.empty()) out->end_text = pool_.literal(out->end.text);
-  if (tag.borders.size() >= kMostEngines) tag.borders.erase(tag.borders.begin());
-  tag.borders.emplace_back(id_, out);
   return out;
 }
 
-TagBorders::Mark EngineCore::mark(const Spec::Mark& m) const {
-  TagBorders::Mark out;
+// Also gives what was compiled of its content, which the reference does not hold.
+Ref<const DeclaredTag> EngineCore::declare(const Spec& tag, int depth, std::shared_ptr<const Compiled>* content) {
+  *content = fragment(tag.children[0], depth);
+  TerminalPtr end_text;
+  if (!tag.end.token && !tag.end.text.empty()) end_text = pool_.literal(tag.end.text);
+  auto made = Ref<const DeclaredTag>::adopt(
+      new DeclaredTag(id_, mark(tag.begin), mark(tag.end), std::move(end_text), (*content)->fragment->root, *content));
+  std::lock_guard lock(tag.mutex);
+  tag.declared = made;
+  tag.declared_at.store(made.get(), std::memory_order_relaxed);
+  return made;
+}
+
+Mark EngineCore::mark(const Spec::Mark& m) const {
+  Mark out;
   if (m.token)
     out.ids = token_ids(m);
   else
@@ -263,9 +287,15 @@ Symbol EngineCore::build_dispatch(Builder& b, const Spec& spec, int depth, std::
   DispatchSpec out;
   out.tags.reserve(spec.children.size());
   auto left_out = std::make_shared<Coverage>();
-  for (const auto& tag : spec.children) {
+  std::vector<Ref<const DeclaredTag>> known = known_tags(spec.children);
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const SpecPtr& tag = spec.children[i];
     try {
-      out.tags.push_back({borders(*tag), b.embed(fragment(tag->children[0], depth + 1)->fragment)});
+      std::shared_ptr<const Compiled> content;
+      if (known[i]) content = known[i]->compiled.lock();
+      out.tags.push_back(content ? std::move(known[i]) : declare(*tag, depth + 1, &content));
+      const Fragment* fragment = content->fragment.get();
+      b.keep({std::move(content), fragment});
     } catch (const Unsatisfiable& e) {
       // A tag that can hold nothing takes nothing away from the others.
       if (left_out->warnings.size() + 1 == spec.children.size()) throw;

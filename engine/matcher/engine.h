@@ -68,9 +68,10 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::shared_ptr<const Compiled> make(const Spec& spec, int depth);
   Symbol build(Builder& b, const SpecPtr& spec, int depth);
   Symbol build_dispatch(Builder& b, const Spec& spec, int depth, std::shared_ptr<const Coverage>* coverage);
-  std::shared_ptr<const TagBorders> borders(const Spec& tag);
+  std::vector<Ref<const DeclaredTag>> known_tags(const std::vector<SpecPtr>& tags) const;
+  Ref<const DeclaredTag> declare(const Spec& tag, int depth, std::shared_ptr<const Compiled>* content);
   std::vector<std::uint32_t> token_ids(const Spec::Mark& mark) const;
-  TagBorders::Mark mark(const Spec::Mark& mark) const;
+  Mark mark(const Spec::Mark& mark) const;
   std::shared_ptr<const Compiled> schema(const Spec& spec);
   void trim();
 

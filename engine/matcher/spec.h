@@ -2,6 +2,7 @@
 // declared.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/ref.h"
+#include "dispatch/declared_tag.h"
 #include "schema/schema.h"
 
 namespace ag {
@@ -23,8 +26,6 @@ struct Compiled {
   std::shared_ptr<const Coverage> coverage;  // of a schema, or of a dispatch that left tags out
 };
 
-struct TagBorders;
-
 struct Spec : std::enable_shared_from_this<Spec> {
   enum Kind : std::uint8_t { kLit, kTok, kText, kSeq, kChoice, kOpt, kRep, kTag, kDispatch, kRegex, kEbnf, kSchema };
 
@@ -33,6 +34,12 @@ struct Spec : std::enable_shared_from_this<Spec> {
     bool token = false;
     std::int64_t id = -1;  // of a token given by id; else by name in `text`
   };
+
+  // What engines made of this handle, so that declaring is paid once.
+  mutable std::mutex mutex;
+  mutable Ref<const DeclaredTag> declared;                       // kTag: by the engine that met it last
+  mutable std::atomic<const DeclaredTag*> declared_at{nullptr};  // to fetch it ahead, not to be read
+  mutable std::vector<std::pair<std::uint64_t, std::weak_ptr<const Compiled>>> compiled;
 
   Kind kind = kLit;
   std::string text;                     // kLit, kRegex, kEbnf, kSchema
@@ -44,11 +51,6 @@ struct Spec : std::enable_shared_from_this<Spec> {
   std::vector<Mark> triggers, stops;
   bool stop_after_first = false;
   SchemaOptions schema;
-
-  // The fragment that an engine made of this handle, so that declaring is paid once.
-  mutable std::mutex mutex;
-  mutable std::vector<std::pair<std::uint64_t, std::weak_ptr<const Compiled>>> compiled;
-  mutable std::vector<std::pair<std::uint64_t, std::shared_ptr<const TagBorders>>> borders;  // kTag
 };
 
 }  // namespace ag

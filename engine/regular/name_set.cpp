@@ -71,14 +71,11 @@ void NameSet::settle() {
   }
   if (total > kMostPlaces) throw ValueError("a set of names holds more than 16 MiB");
   base_.reserve(texts_.size() + 1);
-  owner_.resize(total);
   base_.push_back(0);
-  bytes_ = sizeof *this + (texts_.size() + 1) * 4 + total * 4 + texts_.size() * 24;
+  bytes_ = sizeof *this + (texts_.size() + 1) * 4 + texts_.size() * 24;
   for (const std::string& text : own_) bytes_ += sizeof(std::string) + (text.capacity() > 15 ? text.capacity() : 0);
   for (std::uint32_t i = 0; i < texts_.size(); ++i) {
-    const std::uint32_t next = base_.back() + static_cast<std::uint32_t>(texts_[i].size()) + 2;
-    std::fill(owner_.begin() + base_.back(), owner_.begin() + next, i);
-    base_.push_back(next);
+    base_.push_back(base_.back() + static_cast<std::uint32_t>(texts_[i].size()) + 2);
   }
 }
 
@@ -86,9 +83,14 @@ void NameSet::settle() {
 NameSet::Place NameSet::place(State state) const {
   if (state <= kStart) return {0, 0};
   const std::uint32_t n = state - kStart - 1;
-  if (n < base_.back()) return {owner_[n], n - base_[owner_[n]]};
-  const std::uint32_t inside = (n - base_.back()) / kEscapes;
-  return {owner_[inside], inside - base_[owner_[inside]], (n - base_.back()) % kEscapes};
+  const bool escaped = n >= base_.back();
+  const std::uint32_t at = escaped ? (n - base_.back()) / kEscapes : n;
+  const std::uint32_t text = owner(at);
+  return {text, at - base_[text], escaped ? (n - base_.back()) % kEscapes : std::uint32_t{kNone}};
+}
+
+std::uint32_t NameSet::owner(std::uint32_t place) const {
+  return static_cast<std::uint32_t>(std::upper_bound(base_.begin(), base_.end(), place) - base_.begin()) - 1;
 }
 
 std::uint32_t NameSet::end(std::uint32_t first, std::uint32_t depth) const {

@@ -95,6 +95,7 @@ class NameSet final : public Terminal {
     return kStart + 1 + base_.back() + (base_[first] + depth) * kEscapes + escape;
   }
   Place place(State state) const;
+  std::uint32_t owner(std::uint32_t place) const;  // the text that it is of
   bool closed(const Place& p) const { return options_.quoted && p.depth > texts_[p.first].size(); }
   std::uint32_t end(std::uint32_t first, std::uint32_t depth) const;  // of the texts that begin so
   // The first of [lo, hi) with this byte at `depth`, where all agree before it; hi when there is none.
@@ -113,8 +114,7 @@ class NameSet final : public Terminal {
   std::vector<std::string_view> texts_;
   std::vector<NameTokens*> tokens_;
   Options options_;
-  std::vector<std::uint32_t> base_;   // text -> its places, text.size() + 2 of them
-  std::vector<std::uint32_t> owner_;  // place -> text
+  std::vector<std::uint32_t> base_;  // text -> its places, text.size() + 2 of them
   std::size_t bytes_;
 };
 
