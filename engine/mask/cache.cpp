@@ -20,7 +20,15 @@ const Entry& MaskCache::keep(Near& near, std::uint64_t tag, const Key& key, std:
 }
 
 MaskCache::MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes, bool compress)
-    : id_(next_cache++), vocab_(vocab), shard_bytes_(bytes / kShards), compress_(compress), slices_(std::move(vocab)) {}
+    : id_(next_cache++), vocab_(vocab), shard_bytes_(bytes / kShards), compress_(compress), slices_(std::move(vocab)) {
+  // The interior of JSON strings, which nearly every grammar has.
+  SliceKey key;
+  key.other = true;
+  for (std::uint8_t b = 0x20; b < 0x80; ++b) {
+    if (b != '"' && b != '\\') key.set(b);
+  }
+  slices_.plan(key);
+}
 
 CounterClass MaskCache::classify(const Terminal& terminal, std::uint64_t counter) const {
   if (!terminal.counted()) return {};

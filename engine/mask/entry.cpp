@@ -35,7 +35,7 @@ class EntryBuilder {
     out_ = std::make_shared<Entry>();
     const ByteTrie& all = vocab_.trie();
     if (!rests_) {
-      start_at(0);
+      start_at(0, 0);
       Slice slice;
       if (terminal_.loops()) slice = find_slice();
       loop_ = slice.key;
@@ -47,7 +47,7 @@ class EntryBuilder {
       }
     } else {
       if (rests_->trie.nodes() > 1) {
-        start_at(0);
+        start_at(0, 0);
         walk_below(rests_->trie, 0);
       }
       if (!rests_->pieces.empty()) walk_pieces();
@@ -74,6 +74,7 @@ class EntryBuilder {
     Terminal::State state;
     std::uint32_t units;
     std::uint32_t chars;  // UTF-8 characters begun
+    std::uint32_t node;   // of the trie that is walked
     std::uint8_t byte;
     bool accepting;
     bool exits;  // the terminal could have ended here or earlier in the token
@@ -84,7 +85,7 @@ class EntryBuilder {
   };
   struct Leaf {  // tokens of nodes [from, until) for which the terminal ended after `depth` bytes
     std::uint32_t label;
-    std::uint32_t from, until, depth, base;
+    std::uint32_t from, until, depth, base, parent;
     const ByteTrie* trie;
     bool last;   // no byte could have followed
     bool slash;  // among the bytes that the terminal was given
@@ -257,9 +258,9 @@ class EntryBuilder {
     g.bits = std::move(bits);
   }
 
-  void start_at(std::uint32_t depth) {
+  void start_at(std::uint32_t depth, std::uint32_t node) {
     base_ = depth;
-    path_[depth] = {terminal_.row(start_), start_, 0, 0, 0, terminal_.accepting(start_), false};
+    path_[depth] = {terminal_.row(start_), start_, 0, 0, node, 0, terminal_.accepting(start_), false};
   }
 
   void walk_below(const ByteTrie& trie, std::uint32_t node) {
@@ -282,9 +283,17 @@ class EntryBuilder {
     if (few == Terminal::kMany) live.set();
     for (std::uint32_t i = 0; few != Terminal::kMany && i < few; ++i) live[bytes[i]] = true;
     for (const Rests::Piece& piece : rests_->pieces) {
-      start_at(piece.depth);
       if (all.depth(piece.from) == piece.depth) {
+        start_at(piece.depth, piece.from);
         walk_below(all, piece.from);
+        continue;
+      }
+      start_at(piece.depth, piece.parent);
+      if (few != Terminal::kMany && piece.parent != Rests::kUnknown) {  // brothers are many, and lie far apart
+        for (std::uint32_t i = 0; i < few; ++i) {
+          const std::uint32_t n = all.child(piece.parent, bytes[i]);
+          if (piece.from <= n && n < piece.until) walk(all, n, all.skip(n));
+        }
         continue;
       }
       for (std::uint32_t n = piece.from; n < piece.until; n = all.skip(n)) {
@@ -326,7 +335,7 @@ class EntryBuilder {
       const Step& before = path_[depth];
       const std::uint32_t next = terminal_.next(before.state, byte);
       Step& at = path_[depth + 1];
-      at = {nullptr, next & Terminal::kStateMask, 0, 0, byte, false, before.exits};
+      at = {nullptr, next & Terminal::kStateMask, 0, 0, Rests::kUnknown, byte, false, before.exits};
       alive = next != Terminal::kDead;
       if (alive) at.accepting = terminal_.accepting(at.state);
       at.exits = at.exits || at.accepting;
@@ -368,6 +377,7 @@ class EntryBuilder {
     std::uint32_t next = before.row ? before.row[byte] : terminal_.next(before.state, byte);
     if (next == Terminal::kDead && !before.exits) return false;
     Step at = before;
+    at.node = n;
     at.state = next & Terminal::kStateMask;
     at.row = nullptr;
     at.byte = byte;
@@ -417,17 +427,26 @@ class EntryBuilder {
   void known_names(const regular::NameSet& names) {
     const ByteTrie& all = vocab_.trie();
     const auto n = static_cast<std::uint32_t>(names.texts().size());
+    std::vector<std::uint32_t> path;  // nodes of `before`, byte by byte; 0 from where the trie does not have it
+    std::string_view before;
     for (std::uint32_t i = 0; i < n; ++i) {
       if (i + 8 < n) __builtin_prefetch(names.tokens()[i + 8]);
       if (i + 4 < n) __builtin_prefetch(names.tokens()[i + 4]->ids.data());
       regular::NameTokens& tokens = *names.tokens()[i];
       const std::string_view text = names.texts()[i];
       std::call_once(tokens.once, [&] {
-        std::uint32_t node = 0;
-        for (std::size_t k = 0; k < text.size() && (node = all.child(node, static_cast<std::uint8_t>(text[k]))); ++k) {
-          if (k + 1 < text.size()) tokens.ids.insert(tokens.ids.end(), all.begin(node), all.end(node));
-        }
-        tokens.end = node;
+        // As far as it goes along with the one that was found before it, so does its path.
+        std::size_t k = 0;
+        while (k < text.size() && k < before.size() && text[k] == before[k] && path[k]) ++k;
+        path.resize(text.size());
+        std::uint32_t node = k ? path[k - 1] : 0;
+        for (; k < text.size() && (k == 0 || node); ++k)
+          path[k] = node = all.child(node, static_cast<std::uint8_t>(text[k]));
+        std::fill(path.begin() + static_cast<std::ptrdiff_t>(k), path.end(), 0u);
+        before = text;
+        for (std::size_t d = 0; d + 1 < text.size() && path[d]; ++d)
+          tokens.ids.insert(tokens.ids.end(), all.begin(path[d]), all.end(path[d]));
+        tokens.end = text.empty() ? 0 : path.back();
       });
       ++out_->nodes;
       Group& g = group({});
@@ -453,7 +472,7 @@ class EntryBuilder {
         if (span.end - span.first == 1) {  // nothing goes on from here
           leaf(trie, node, trie.skip(node), names.state(span), depth);
         } else {  // one name begins another: ends and goes on, which is for the general way
-          path_[depth] = {nullptr, names.state(span), 0, 0, trie.byte(node), true, true};
+          path_[depth] = {nullptr, names.state(span), 0, 0, node, trie.byte(node), true, true};
           for (std::uint32_t d = base_ + 1; d < depth; ++d) path_[d].accepting = path_[d].exits = false;
           descend(trie, node);
           run(trie);
@@ -464,7 +483,7 @@ class EntryBuilder {
         const std::uint32_t close = whole ? trie.child(node, '"') : 0;
         if (close) leaf(trie, close, trie.skip(close), names.closed(span), depth + 1);
         if (const std::uint32_t escape = trie.child(node, '\\')) {
-          path_[depth] = {nullptr, names.state(span), 0, 0, 0, false, false};
+          path_[depth] = {nullptr, names.state(span), 0, 0, node, 0, false, false};
           walk(trie, escape, trie.skip(escape));
         }
       }
@@ -494,7 +513,8 @@ class EntryBuilder {
         return;
       }
     }
-    leaves_.push_back({label, from, until, depth, base_, &trie, terminal_.exhausted(state), slash});
+    const std::uint32_t parent = trie.depth(from) == depth + 1 ? path_[depth].node : Rests::kUnknown;
+    leaves_.push_back({label, from, until, depth, base_, parent, &trie, terminal_.exhausted(state), slash});
   }
 
   // Tokens of [node, until) that passed an accepting state at depth 1..deepest, from which the terminal went on.
@@ -503,7 +523,7 @@ class EntryBuilder {
     for (std::uint32_t k = base_ + 1; k <= deepest; ++k) {
       if (path_[k].accepting) out_->inner[path_[k + 1].byte] = true;
     }
-    ambiguous_.push_back({0, node, until, base_, base_, &trie, false, false});
+    ambiguous_.push_back({0, node, until, base_, base_, Rests::kUnknown, &trie, false, false});
   }
 
   Group& new_group(const Terminal::Range& range) {
@@ -616,7 +636,7 @@ class EntryBuilder {
 
   void keep(std::span<const Leaf> part, Rests* out) const {
     out->pieces.reserve(part.size());
-    for (const Leaf& l : part) out->pieces.push_back({l.from, l.until, l.depth});
+    for (const Leaf& l : part) out->pieces.push_back({l.from, l.until, l.depth, l.parent});
     // One whole subtree is its own name, for all who come to it.
     const Leaf& first = part.front();
     const bool subtree =

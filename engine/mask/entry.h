@@ -38,7 +38,9 @@ struct Rests {
   // whose root is the path's end, so that nothing is left of the root's own tokens.
   struct Piece {
     std::uint32_t from, until, depth;
+    std::uint32_t parent;  // of those below the path; kUnknown where nobody looked
   };
+  static constexpr std::uint32_t kUnknown = ~0u;
   std::uint64_t id = 0;  // equal only for equal rests
   ByteTrie trie;
   std::vector<Piece> pieces;
