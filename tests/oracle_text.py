@@ -21,7 +21,11 @@ def regex(pattern, *, whole=False):
     return o.cat(o.EPS if start else anything, middle, o.EPS if end else anything)
 
 
-CATEGORY = {sre.CATEGORY_DIGIT: "[0-9]", sre.CATEGORY_WORD: "[a-zA-Z0-9_]"}
+CATEGORY = {
+    sre.CATEGORY_DIGIT: "[0-9]",
+    sre.CATEGORY_WORD: "[a-zA-Z0-9_]",
+    sre.CATEGORY_SPACE: "[\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]",
+}
 
 
 def pieces(items):
@@ -57,7 +61,7 @@ def spans(items):
         elif op is sre.CATEGORY and arg in CATEGORY:
             out += spans(list(sre.parse(CATEGORY[arg])))
         else:
-            raise o.Unknown(f"class with {op}")
+            raise o.Unknown(f"class with {op} {arg}")
     return invert(sorted(out)) if negate else sorted(out)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs as text_codecs
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agentgram.errors import nearest
@@ -48,6 +48,8 @@ class Draft:
     index: int = -1
     keys: int = 0
     """How many keys of the envelope have been recognised."""
+    strays: dict[str, bytes] = field(default_factory=dict)
+    """What the envelope has under other keys than its own: (key, JSON text)."""
     problem: str = ""
 
 
@@ -98,19 +100,20 @@ class Run:
         """Makes events of what has been passed."""
         src = self.src  # this runs for every piece of output, so it looks into the source itself
         pos = src.base + src.at if src.held is None else src.held
-        start = self._text_from
-        if start is not None:
-            if pos > start:
-                self._say(self._decoded(src.take(start, pos)))
-                self._text_from = pos
-                src.trim()
-        elif self._args_from is not None and pos > self._args_from:
-            self._arguments(self._decoded(src.take(self._args_from, pos)))
+        start = self._args_from if self._text_from is None else self._text_from
+        if start is None or pos <= start:
+            return
+        data = src.data[start - src.base : pos - src.base]
+        # most pieces are ASCII, and need no decoder
+        plain = data.isascii() and not self._decoder.buffer
+        text = data.decode("ascii") if plain else self._decoder.decode(data)
+        if self._text_from is None:
             self._args_from = pos
-
-    def _decoded(self, data: bytes) -> str:
-        """The characters that are complete. Most pieces are ASCII, and need no decoder."""
-        return data.decode("ascii") if data.isascii() and not self._decoder.buffer else self._decoder.decode(data)
+            self._arguments(text)
+        else:
+            self._text_from = pos
+            self._say(text)
+            src.trim()
 
     def _say(self, text: str) -> None:
         if not text:
@@ -192,11 +195,13 @@ class Run:
         draft = self.draft
         if not text or draft is None:
             return
-        last = self._events[-1] if self._events else None
-        if isinstance(last, ArgumentsDelta) and last.index == draft.index:
-            self._events[-1] = ArgumentsDelta(index=draft.index, text=last.text + text)
-        else:
-            self._events.append(ArgumentsDelta(index=draft.index, text=text))
+        events = self._events
+        if events:
+            last = events[-1]
+            if type(last) is ArgumentsDelta and last.index == draft.index:
+                text = last.text + text
+                events.pop()
+        events.append(ArgumentsDelta(index=draft.index, text=text))
 
     def end_call(self) -> None:
         """The open call is complete: it becomes a call, or a malformed one."""
@@ -214,6 +219,8 @@ class Run:
                 raise ValueError(f"there is no tool {draft.name!r}. {nearest(draft.name, self.tools)}".strip())
             if draft.problem:
                 raise ValueError(draft.problem)
+            if draft.raw is None:
+                _refuse_strays(draft, slot)
             arguments = get_codec(args.codec, args.options).decode((draft.raw or b"").decode(), slot)
         except ValueError as error:
             reason = "the arguments are not UTF-8" if isinstance(error, UnicodeError) else str(error)
@@ -249,6 +256,14 @@ class Run:
             else:
                 out.append(ReasoningPart(text="".join(part[1:])))
         return out
+
+
+def _refuse_strays(draft: Draft, slot: Slot) -> None:
+    """A call without arguments that has something like them elsewhere is not a call without arguments."""
+    known = slot.schema.get("properties", {})
+    for key, raw in draft.strays.items():
+        if key in known or (raw[:1] == b"{" and raw[1:-1].strip()):
+            raise ValueError(f"the call has no arguments, but something in {key[:40]!r}, which is no key of its own")
 
 
 def _decoder() -> text_codecs.BufferedIncrementalDecoder:

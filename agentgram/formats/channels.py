@@ -8,7 +8,7 @@ what follows it is read on.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agentgram.engine import spec as e
@@ -19,7 +19,7 @@ from agentgram.formats.codecs import JsonCodec, get_codec
 from agentgram.formats.lowering import Lowering, allowed_tools, lower, lowered_once, must_call, text_excludes
 from agentgram.formats.printing import Said, emit
 from agentgram.formats.reading import any_of, encoded, read
-from agentgram.formats.scanning import Mismatch, Wait, holder
+from agentgram.formats.scanning import Holder, Mismatch, Wait, holder
 from agentgram.messages import MalformedPart, Part, ReasoningPart, TextPart, ToolCall
 
 _LONGEST_HEADER = 4096
@@ -271,9 +271,7 @@ def _message(node: n.Channels, run: Run) -> Wait[None]:
     yield from _end(node, run)
 
 
-def _until_near(
-    run: Run, pattern: re.Pattern[bytes], hold: Callable[[bytearray, int], int]
-) -> Wait[re.Match[bytes] | None]:
+def _until_near(run: Run, pattern: re.Pattern[bytes], hold: Holder) -> Wait[re.Match[bytes] | None]:
     """The next match, if it is not too far for a header."""
     src = run.src
     start = src.pos

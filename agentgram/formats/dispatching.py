@@ -87,7 +87,7 @@ class _Scanner:
         seps = encoded(node.before, node.sep)
         sep = b"(?:" + any_of(seps).pattern + b"(?=" + any_of(openers).pattern + b"))?" if seps and openers else b""
         self.pattern = re.compile(sep + b"(?P<marker>" + any_of(self.markers).pattern + b")")
-        self.hold = holder([*self.markers, *(s + t for t in openers for s in seps)])
+        self.hold = holder((*self.markers, *(s + t for t in openers for s in seps)))
 
 
 def _scanner(node: n.Dispatch, run: Run) -> _Scanner:

@@ -6,21 +6,29 @@ unescaped quotes occur, and what ``ast`` refuses is mostly clear enough.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from agentgram.formats.json_text import loads
-from agentgram.formats.scanning import BLANKS, Mismatch, Source, Truncated, Wait
+from agentgram.formats.scanning import BLANKS, INSIDE, Mismatch, Source, Truncated, Wait, holder
+from agentgram.formats.schemas import ALL
 
 _WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
 _NUMBER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|(?:\d[\d_]*)?\.?\d[\d_]*\.?(?:[eE][-+]?\d+)?)")
 _NAME = re.compile(r"[^\s()\[\]{},:=\"']+")
+_PLAIN = re.compile(r"[^()\[\]{},=\"']+")
 _PREFIX = re.compile(r"[fFrRbBuU]{1,2}(?=[\"'])")
+_INSIDE = {quote: re.compile(rf"(?:[^\\{quote}]+|\\.)*+{quote}", re.DOTALL) for quote in "\"'"}
 _SPACE = re.compile(r"[ \t\r\n]*")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "0": "\0", "\n": "", "/": "/"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_AS_JSON = re.compile(r"(?:[^\\\"]+|\\[\"\\/bfnrt])*+")
+"""Strings that mean the same to Python and to JSON, as most do."""
+_JSON = json.JSONDecoder(strict=False)
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
-_ENDS_STRING = b",)]}:="
+_ENDS_STRING = ",)]}:="
 _DEEP = 200
 
 
@@ -30,13 +38,15 @@ class Literals:
     Args:
         text: What to read.
         quote: A marker that stands before and after strings; empty for quotes only.
+        types: The JSON types of arguments: those that may be strings are read without quotes, too.
     """
 
-    def __init__(self, text: str, quote: str = "") -> None:
+    def __init__(self, text: str, quote: str = "", types: Mapping[str, frozenset[str]] | None = None) -> None:
         self.text = text
         self.at = 0
         self.quote = quote
         self.depth = 0
+        self._types = types or {}
 
     def arguments(self, assign: str, closer: str = "") -> dict[str, Any]:
         """Named values up to the closer, or to the end.
@@ -45,6 +55,7 @@ class Literals:
             ValueError: The text is none, or a value has no name, or a name occurs twice.
         """
         out: dict[str, Any] = {}
+        unquoted = False
         while True:
             self._blanks()
             if self.at == len(self.text) and not closer:
@@ -61,10 +72,31 @@ class Literals:
                 )
             if key in out:
                 raise ValueError(f"the key {key!r} occurs twice")
-            out[key] = self.value()
+            bare = None if self.depth else self._bare(key)
+            unquoted = unquoted or bare is not None
+            if unquoted and key not in self._types:  # this may be a part of that string
+                raise ValueError("a string has quotes, unless it is clear where it ends")
+            out[key] = self.value() if bare is None else bare
             self._blanks()
             if not self._take(",") and self.at < len(self.text) and not (closer and self.text[self.at] == closer):
                 raise ValueError(f"',' is missing before {self.text[self.at : self.at + 20]!r}")
+
+    def _bare(self, key: str) -> str | None:
+        """The string without quotes that stands here; None where there is none, or something else by its look."""
+        types = self._types.get(key, frozenset())
+        match = _PLAIN.match(self.text, self.at) if "string" in types and len(types) < len(ALL) else None
+        text = match.group().strip(" \t\r\n") if match else ""
+        if not match or not text or self.text[match.end() : match.end() + 1] not in ("", ","):
+            return None
+        try:
+            value = _word(text)
+        except ValueError:
+            pass
+        else:
+            if types != {"string"} or not isinstance(value, int | float) or isinstance(value, bool):
+                return None
+        self.at = match.end()
+        return text
 
     def value(self) -> Any:
         """One value.
@@ -189,6 +221,9 @@ def unescaped(text: str) -> str:
     """
     if "\\" not in text:
         return text
+    if _AS_JSON.fullmatch(text):
+        spelled: str = _JSON.decode(f'"{text}"')
+        return spelled
 
     def one(match: re.Match[str]) -> str:
         code = match.group(1)
@@ -197,9 +232,9 @@ def unescaped(text: str) -> str:
             return chr(point) if point <= 0x10FFFF else "\ufffd"
         return _ESCAPES.get(code, code if code in "\"'\\" else "\\" + code)
 
-    spelled = _ESCAPE.sub(one, text)
+    made = _ESCAPE.sub(one, text)
     try:
-        return spelled.encode("utf-16", "surrogatepass").decode("utf-16")
+        return made.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         raise ValueError("a string holds half of a surrogate pair") from None
 
@@ -212,18 +247,14 @@ def string_end(text: str, at: int) -> int:
     Raises:
         ValueError: It does not end.
     """
-    quote = text[at]
+    inside = _INSIDE[text[at]]
     here = at + 1
-    while here < len(text):
-        if text[here] == "\\":
-            here += 2
-            continue
-        here += 1
-        if text[here - 1] == quote:
-            after = _SPACE.match(text, here)
-            assert after is not None
-            if after.end() >= len(text) or text[after.end()] in _ENDS_STRING.decode():
-                return here
+    while match := inside.match(text, here):
+        here = match.end()
+        after = _SPACE.match(text, here)
+        assert after is not None
+        if after.end() >= len(text) or text[after.end()] in _ENDS_STRING:
+            return here
     raise ValueError("a string does not end")
 
 
@@ -244,9 +275,7 @@ def balanced(src: Source, quote: bytes, closer: int) -> Wait[bytes]:
         if byte < 0:
             raise Truncated("the output ended inside the arguments")
         if quote and (yield from src.literal((quote,))):
-            if (
-                yield from src.until(re.compile(re.escape(quote)), lambda d, a: min(len(quote) - 1, len(d) - a))
-            ) is None:
+            if (yield from src.until(re.compile(re.escape(quote)), holder((quote,)))) is None:
                 raise Truncated("the output ended inside a string")
             src.at += len(quote)
         elif byte in b"\"'":
@@ -266,26 +295,10 @@ def balanced(src: Source, quote: bytes, closer: int) -> Wait[bytes]:
 
 def _past_string(src: Source) -> Wait[None]:
     """Moves past a string in quotes. Looks at each byte once: quotes that end nothing are passed for good."""
-    quote = src.data[src.at]
-    inside = re.compile(rb"[^\\" + bytes([quote]) + rb"]+")
+    inside = INSIDE[src.data[src.at]]
     src.at += 1
     while True:
-        match = inside.match(src.data, src.at)
-        if match:
-            src.at = match.end()
-        byte = yield from src.peek()
-        if byte < 0:
-            raise Truncated("the output ended inside a string")
-        if byte == 0x5C:
-            while src.at + 1 >= len(src.data):
-                if src.closed:
-                    raise Truncated("the output ended inside a string")
-                yield from src.wait()
-            src.at += 2
-            continue
-        if byte != quote:
-            continue
-        src.at += 1
+        yield from src.rest_of_string(inside)
         after = src.at
         while True:
             while after < len(src.data) and src.data[after] in BLANKS:
@@ -294,5 +307,5 @@ def _past_string(src: Source) -> Wait[None]:
                 break
             yield from src.wait()
             # nothing is dropped from the buffer inside of a call, so the index stays
-        if after >= len(src.data) or src.data[after] in _ENDS_STRING:
+        if after >= len(src.data) or chr(src.data[after]) in _ENDS_STRING:
             return

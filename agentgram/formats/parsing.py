@@ -65,12 +65,18 @@ class Parser:
         Raises:
             DefinitionError: The parser has been closed.
         """
-        if self._run.src.closed:
+        run = self._run
+        src = run.src
+        if src.plain is not None and src.plain.fullmatch(data):  # most of a turn is passed as it comes
+            src.data += data
+            src.at = len(src.data)
+            run.settle()
+        elif src.closed:
             raise DefinitionError("this parser is closed: make one for each turn.")
-        if data and not self._run.stopped:
-            self._run.src.data += data
+        elif data and not run.stopped:
+            src.data += data
             next(self._turn, None)
-        return self._run.drain()
+        return run.drain()
 
     def feed_token(self, token_id: int) -> list[ParserEvent]:
         """One more token of the turn; a special token counts as its name. Needs the vocabulary.

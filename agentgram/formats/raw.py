@@ -7,7 +7,6 @@ spelling one value.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ Style: TypeAlias = Literal["text", "choice", "sized", "quoted", "mixed", "json"]
 quotes let the grammar hold to its constraints; text beside other types; no text at all."""
 
 _WORDS = {"True": True, "False": False, "None": None}
-_MADE: dict[tuple[str, tuple[str, ...], bool, str], e.Spec] = {}
+_MADE: dict[tuple[object, ...], e.Spec] = {}
 _MOST = 4096
 """How many grammars of values are kept."""
 _JSON_WORDS = ("null", "true", "false", *_WORDS)
@@ -132,10 +131,10 @@ class RawValue:
 
     def grammar(self, unsupported: Unsupported) -> e.Spec:
         """What a model may write here; the same for equal schemas, so that the engine need not look at it twice."""
-        text = json.dumps(self.schema)
-        if '"$ref"' in text:
+        text = repr(self.schema)
+        if "$" in text:  # what a reference stands for is said elsewhere
             return self._grammar(unsupported)
-        key = (text, self.closers, self.python, unsupported)
+        key = (text, self.closers, self.python, unsupported, self.root.get("$schema"))
         made = _MADE.get(key)
         if made is None:
             if len(_MADE) >= _MOST:
@@ -144,18 +143,19 @@ class RawValue:
         return made
 
     def _grammar(self, unsupported: Unsupported) -> e.Spec:
-        whole = as_json(self.schema, self.root, unsupported)
         style = self.style
         if style == "text":
             return e.Text(self._excludes())
         if style == "choice":
             values = [v for v in self._choices() if isinstance(v, str)]
             return e.Choice([e.Lit(self.encode(v)[0]) for v in dict.fromkeys(values)])
+        whole = as_json(self.schema, self.root, unsupported)
         if style == "sized":
             return e.Choice([whole, e.Regex(_sized(resolved(self.schema, self.root)))])
         if style == "mixed":
             return e.Choice([whole, *self._words(), *_no_json(self._excludes())])
-        return e.Choice([whole, *self._words()]) if style == "json" and self._words() else whole
+        words = self._words() if style == "json" else []
+        return e.Choice([whole, *words]) if words else whole
 
     def _excludes(self) -> tuple[str, ...]:
         return tuple(c for c in self.closers if not any(o != c and o in c for o in self.closers))
@@ -213,6 +213,22 @@ def _no_json(excludes: tuple[str, ...]) -> list[e.Spec]:
     """Texts that are no JSON value and none of the words, whatever blanks are around them."""
     short, begun = _unlike_json("".join(sorted({c[0] for c in excludes})))
     return [e.Choice([e.Lit(s) for s in short]), e.Seq([e.Regex(begun), e.Text(excludes)])]
+
+
+def bare_strings(ends: str, avoid: tuple[str, ...]) -> list[e.Spec]:
+    """Strings without quotes: texts that are no number, no JSON and no word, without markers and what ends them.
+
+    Args:
+        ends: Characters that they cannot hold.
+        avoid: The markers.
+    """
+    firsts = "".join(sorted({m[0] for m in avoid}))
+    short, begun = _unlike_json("".join(dict.fromkeys(firsts + ends)))
+    for first in firsts:
+        following = re.escape("".join({m[1:2] for m in avoid if m[0] == first}) + firsts + ends)
+        begun += f"|{re.escape(first)}[^\\s{following}]"
+    excludes = (*ends, *(m for m in avoid if not any(c in m for c in ends)))
+    return [e.Choice([e.Lit(s) for s in short if s]), e.Seq([e.Regex(begun), e.Text(excludes)])]
 
 
 @lru_cache(maxsize=64)

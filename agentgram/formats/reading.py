@@ -301,7 +301,7 @@ def _object(node: n.JsonObj, run: Run, until: tuple[str, ...]) -> Wait[None]:
             if not (yield from src.literal((b":",))):
                 raise Truncated("the output ended inside the call") if src.closed else Mismatch("':' is missing")
             yield from src.skip_blanks()
-            yield from _member(_hole(node, holes, aliases.get(key, key), draft), run, until)
+            yield from _member(key, _hole(node, holes, aliases.get(key, key), draft), run, until)
         elif draft.known and draft.raw is not None and (byte < 0 or (yield from _at(until, run))):
             return  # only the last brace is missing
         else:
@@ -319,7 +319,7 @@ def _at(options: tuple[str, ...], run: Run) -> Wait[bool]:
     return bool((yield from run.src.literal(encoded(*options), move=False)))
 
 
-def _member(hole: n.Node | None, run: Run, until: tuple[str, ...]) -> Wait[None]:
+def _member(key: str, hole: n.Node | None, run: Run, until: tuple[str, ...]) -> Wait[None]:
     draft = run.draft
     assert draft is not None
     draft.keys += hole is not None
@@ -336,6 +336,8 @@ def _member(hole: n.Node | None, run: Run, until: tuple[str, ...]) -> Wait[None]
             run.named(name.removeprefix(hole.prefix))
         elif isinstance(hole, n.CallId):
             draft.id = _string(raw)
+        elif hole is None:
+            draft.strays[key] = raw
 
 
 def _string(raw: bytes) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Sequence
+from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -18,7 +19,8 @@ BLANKS = b" \t\r\n"
 _BLANK = re.compile(rb"[ \t\r\n]+")
 _SCALAR = re.compile(rb"[-+.\w]+")
 _BETWEEN = re.compile(rb"[-+.\w\s:,]+")
-_INSIDE = {0x22: re.compile(rb'[^"\\]+'), 0x27: re.compile(rb"[^'\\]+")}
+INSIDE = {quote: re.compile(rb"(?:[^\\%c]+|\\.)*+" % quote, re.DOTALL) for quote in b"\"'"}
+"""For each quote: what stands inside of its strings, escapes whole."""
 _CLOSERS = {0x7B: 0x7D, 0x5B: 0x5D}
 _TRIM = 1 << 14
 
@@ -44,6 +46,8 @@ class Source:
         self.closed = False
         self.held: int | None = None
         """Where a reader looks ahead from, that may yet come back: nothing behind it is certain."""
+        self.plain: re.Pattern[bytes] | None = None
+        """While a reader waits that would pass all that this matches as a whole: such bytes need no reader."""
         self._waiting = waiting
 
     @property
@@ -114,18 +118,24 @@ class Source:
                 return len(option)
         return 0
 
-    def until(self, pattern: re.Pattern[bytes], hold: Callable[[bytearray, int], int]) -> Wait[re.Match[bytes] | None]:
-        """Looks for a pattern, with ``at`` moving over what is surely before it; None at the end."""
+    def until(self, pattern: re.Pattern[bytes], hold: Holder) -> Wait[re.Match[bytes] | None]:
+        """Looks for a pattern, with ``at`` moving over what is surely before it; None at the end.
+
+        ``hold`` is of all texts that the pattern may match.
+        """
         while True:
             match = pattern.search(self.data, self.at)
             if match:
                 self.at = match.start()
                 return match
-            self.at = len(self.data) - (0 if self.closed else hold(self.data, self.at))
+            held = 0 if self.closed else hold(self.data, self.at)
+            self.at = len(self.data) - held
             if self.closed:
                 return None
             self._waiting()
+            self.plain = None if held else hold.others
             yield
+            self.plain = None
 
     def json_string(self) -> Wait[bytes]:
         """Moves past a quoted string, single quotes too, and returns it with its quotes.
@@ -134,27 +144,31 @@ class Source:
             Truncated: The output ended inside.
         """
         start = self.pos
-        quote = self.data[self.at]
-        inside = _INSIDE[quote]
+        inside = INSIDE[self.data[self.at]]
         self.at += 1
+        yield from self.rest_of_string(inside)
+        return self.take(start, self.pos)
+
+    def rest_of_string(self, inside: re.Pattern[bytes]) -> Wait[None]:
+        """Moves behind the quote that ends the string; ``inside`` is one of :data:`INSIDE`.
+
+        Raises:
+            Truncated: The output ended before.
+        """
         while True:
             match = inside.match(self.data, self.at)
-            if match:
-                self.at = match.end()
-            while self.at >= len(self.data):  # as more() does, which would cost a call for every piece
-                if self.closed:
-                    raise Truncated("the output ended inside a string")
-                self._waiting()
-                yield
-            if self.data[self.at] == quote:
+            assert match is not None  # at least an empty one
+            self.at = match.end()
+            left = len(self.data) - self.at
+            if left and self.data[self.at] != 0x5C:
                 self.at += 1
-                return self.take(start, self.pos)
-            elif self.data[self.at] == 0x5C:
-                while self.at + 1 >= len(self.data):
-                    if self.closed:
-                        raise Truncated("the output ended inside a string")
-                    yield from self.wait()
-                self.at += 2
+                return
+            if self.closed:
+                raise Truncated("the output ended inside a string")
+            self._waiting()
+            self.plain = None if left else inside
+            yield
+            self.plain = None
 
     def json_value(self) -> Wait[bytes]:
         """Moves past one JSON value, judging only its brackets and quotes, and returns it.
@@ -165,7 +179,7 @@ class Source:
         """
         start = self.pos
         first = yield from self.peek()
-        if first in _INSIDE:
+        if first in INSIDE:
             yield from self.json_string()
         elif first in _CLOSERS:
             yield from self._brackets()
@@ -189,7 +203,7 @@ class Source:
                     raise Truncated("the output ended inside the JSON")
                 continue
             byte = self.data[self.at]
-            if byte in _INSIDE:
+            if byte in INSIDE:
                 yield from self.json_string()
                 continue
             if byte in _CLOSERS:
@@ -203,19 +217,30 @@ class Source:
                 return
 
 
-def holder(texts: Sequence[bytes]) -> Callable[[bytearray, int], int]:
-    """A function that says how many bytes at the end of a buffer may begin one of the texts."""
-    prefixes = {text[:length] for text in texts for length in range(1, len(text))}
-    longest = max((len(p) for p in prefixes), default=0)
-    first = re.compile(b"[" + re.escape(bytes({p[0] for p in prefixes})) + b"]") if prefixes else re.compile(rb"(?!)")
+class Holder:
+    """Says how many bytes at the end of a buffer may begin one of some texts."""
 
-    def hold(data: bytearray, start: int) -> int:
-        at = max(start, len(data) - longest)
-        while match := first.search(data, at):
+    def __init__(self, texts: Sequence[bytes]) -> None:
+        self._prefixes = {text[:length] for text in texts for length in range(1, len(text))}
+        self._longest = max((len(p) for p in self._prefixes), default=0)
+        firsts = bytes(sorted({text[0] for text in texts if text}))
+        self.first = re.compile(b"[" + re.escape(firsts) + b"]" if firsts else rb"(?!)")
+        """Finds what the texts begin with."""
+        self.others = re.compile(b"[^" + re.escape(firsts) + b"]*+" if firsts else rb"[\s\S]*")
+        """Matches what none of them begins with."""
+
+    def __call__(self, data: bytearray, start: int) -> int:
+        """How many bytes, not looking before ``start``."""
+        at = max(start, len(data) - self._longest)
+        while match := self.first.search(data, at):
             at = match.start()
-            if bytes(data[at:]) in prefixes:
+            if bytes(data[at:]) in self._prefixes:
                 return len(data) - at
             at += 1
         return 0
 
-    return hold
+
+@lru_cache(maxsize=256)
+def holder(texts: tuple[bytes, ...]) -> Holder:
+    """The :class:`Holder` of these texts."""
+    return Holder(texts)

@@ -10,6 +10,17 @@ from agentgram.errors import GrammarError
 
 Schema: TypeAlias = Mapping[str, Any]
 ALL = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+_NUMBERS = frozenset({"number", "integer"})
+_KINDS = {
+    type(None): frozenset({"null"}),
+    bool: frozenset({"boolean"}),
+    int: _NUMBERS,
+    float: _NUMBERS,
+    str: frozenset({"string"}),
+    list: frozenset({"array"}),
+    tuple: frozenset({"array"}),
+    dict: frozenset({"object"}),
+}
 ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment", "$id", "$schema",
      "$defs", "definitions", "format_description"}
@@ -20,6 +31,8 @@ _DEEP = 32
 
 def resolved(schema: Any, root: Schema) -> Schema:
     """The schema with references at its top followed; what is allowed without condition is ``{}``."""
+    if type(schema) is dict and "$ref" not in schema:  # nearly all are
+        return schema
     for _ in range(_DEEP):
         if schema is True:
             return {}
@@ -43,6 +56,8 @@ def resolved(schema: Any, root: Schema) -> Schema:
 def alternatives(schema: Any, root: Schema) -> list[Schema]:
     """The schema as a list of schemas one of which holds, where it is said so at its top: ``anyOf``, several types."""
     here = resolved(schema, root)
+    if "anyOf" not in here and "oneOf" not in here and not isinstance(here.get("type"), list | tuple):
+        return [here]
     plain = {k: v for k, v in here.items() if k not in ANNOTATIONS}
     for keyword in ("anyOf", "oneOf"):
         if set(plain) == {keyword}:
@@ -64,9 +79,10 @@ def kinds(schema: Any, root: Schema, depth: int = 0) -> frozenset[str]:
     if "enum" in here:
         found &= frozenset(k for v in here["enum"] for k in kinds_of(v))
     types = here.get("type")
-    if types is not None:
-        named = [types] if isinstance(types, str) else types
-        found &= frozenset(k for t in named for k in (("number", "integer") if t == "number" else (t,)))
+    if isinstance(types, str):
+        found &= _NUMBERS if types == "number" else frozenset((types,))
+    elif types is not None:
+        found &= frozenset(k for t in types for k in (_NUMBERS if t == "number" else (t,)))
     for keyword in ("anyOf", "oneOf"):
         if keyword in here:
             found &= frozenset(k for option in here[keyword] for k in kinds(option, root, depth + 1))
@@ -77,14 +93,9 @@ def kinds(schema: Any, root: Schema, depth: int = 0) -> frozenset[str]:
 
 def kinds_of(value: Any) -> frozenset[str]:
     """The JSON types that a value has."""
-    if isinstance(value, bool):
-        return frozenset({"boolean"})
-    if isinstance(value, int):
-        return frozenset({"integer", "number"})
-    if isinstance(value, float):
-        return frozenset({"number", "integer"}) if value.is_integer() else frozenset({"number"})
-    names = {type(None): "null", str: "string", list: "array", tuple: "array", dict: "object"}
-    return frozenset({names.get(type(value), "object")})
+    if isinstance(value, float) and not value.is_integer():
+        return frozenset({"number"})
+    return _KINDS.get(type(value)) or (_NUMBERS if isinstance(value, int | float) else frozenset({"object"}))
 
 
 def constraints(schema: Schema) -> set[str]:

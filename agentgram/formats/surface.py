@@ -6,29 +6,43 @@ so every schema is enforced.
 
 from __future__ import annotations
 
-import json
 import re
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
 from agentgram.engine import spec as e
 from agentgram.formats.json_text import dumps
 from agentgram.formats.literals import Literals, balanced
+from agentgram.formats.memo import Memo
+from agentgram.formats.raw import bare_strings
 from agentgram.formats.scanning import Mismatch, Source, Wait
-from agentgram.formats.schemas import Schema, alternatives, as_json, constraints, kinds, kinds_of, members, resolved
+from agentgram.formats.schemas import (
+    ALL,
+    Schema,
+    alternatives,
+    as_json,
+    constraints,
+    kinds,
+    kinds_of,
+    members,
+    resolved,
+)
 from agentgram.formats.sequences import sequence, spelled
 from agentgram.formats.slots import Slot
-from agentgram.tools.definition import Unsupported
 
 _BARE = re.compile(r"[^\s()\[\]{},:=\"'<>|\\]+\Z")
 _ARRAY = {"items", "minItems", "maxItems"}
 _OBJECT = {"properties", "required", "additionalProperties"}
 _DEEP = 12
-_MADE: dict[tuple[object, ...], e.Spec] = {}
-_MOST = 4096
-"""How many grammars of values are kept."""
+_Pair: TypeAlias = tuple[bool, str, Any, int]
+"""A named value: whether it is required, its name, its schema, and how deep it stands."""
+_Place: TypeAlias = Literal["first", "before", "after"]
+"""Where a pair stands, beside the first that is required: that decides on which side its separator is."""
+_BARE_ENDS = "\"'()[]{},="
+"""What no string without quotes has inside."""
 _SINGLE = r"'(?:[^'\\\x00-\x1f]|\\['\"\\nrtbf]|\\u(?:[0-9a-cefA-CEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}))*'"
 """A string in single quotes, with the escapes that Python and JSON share, and no half of a surrogate pair."""
 
@@ -121,103 +135,113 @@ class SurfaceCodec:
 
     def grammar(self, slot: Slot) -> e.Spec:
         """See :class:`agentgram.formats.Codec`."""
-        unsupported = slot.unsupported
-        properties, required, others = members(slot.schema, "?" if slot.tool is None else slot.tool.name, unsupported)
-        extra = others if isinstance(others, Mapping) or others is True else None
-        pairs = self._pairs(properties, required, slot, unsupported, self.assign, 0, named=True)
+        name = "?" if slot.tool is None else slot.tool.name
+        properties, required, others = members(slot.schema, name, slot.unsupported)
+        pairs = self._pairs(properties, required, 0)
         more = None
-        if extra is not None:
-            value = self._spec(extra, slot, unsupported, 1)
+        if isinstance(others, Mapping) or others is True:
+            value = self._spec(others, slot, 1)
             more = sequence([_other_names(properties), e.Lit(self.assign), value])
-        return sequence([e.Lit(self.around[0]), *self._listed(pairs, more), e.Lit(self.around[1])])
+        return sequence([e.Lit(self.around[0]), *self._listed(pairs, more, slot), e.Lit(self.around[1])])
 
-    def _pairs(
-        self,
-        properties: Mapping[str, Any],
-        required: set[str],
-        slot: Slot,
-        unsupported: Unsupported,
-        assign: str,
-        depth: int,
-        *,
-        named: bool,
-    ) -> list[tuple[bool, e.Spec]]:
-        out: list[tuple[bool, e.Spec]] = []
-        for key, schema in self._in_order(properties):
-            if schema is False:
-                continue
-            names = [self._key(key, slot) if named or self.bare_keys else dumps(key, slot.avoid)]
-            if not named and not self.bare_keys and key.isidentifier():
-                names.append(f"'{key}'")
-            value = self._spec(schema, slot, unsupported, depth + (not named))
-            name = e.Choice([e.Lit(n + assign) for n in names]) if len(names) > 1 else e.Lit(names[0] + assign)
-            out.append((key in required, sequence([name, value])))
-        return out
+    def _pairs(self, properties: Mapping[str, Any], required: set[str], depth: int) -> list[_Pair]:
+        every = self._in_order(properties)
+        return [(key in required, key, schema, depth) for key, schema in every if schema is not False]
 
-    def _listed(self, pairs: Sequence[tuple[bool, e.Spec]], more: e.Spec | None) -> list[e.Spec]:
+    def _pair(self, pair: _Pair, place: _Place, slot: Slot) -> e.Spec:
+        """A named value where it stands; the same for equal ones, so that neither we nor the engine look twice."""
+        needed, key, schema, depth = pair
+        return self._memo.once((place, needed, key, depth), schema, slot, lambda: self._pair_anew(pair, place, slot))
+
+    def _pair_anew(self, pair: _Pair, place: _Place, slot: Slot) -> e.Spec:
+        needed, key, schema, depth = pair
+        assign = self.colon if depth else self.assign
+        names = self._quoted_keys(key, slot) if depth > 0 and not self.bare_keys else [self._key(key, slot)]
+        sep = self._sep(slot)
+        before = [sep] if place == "after" else []
+        after = [sep] if place == "before" else []
+        name = e.Choice([e.Lit(n + assign) for n in names]) if len(names) > 1 else e.Lit(names[0] + assign)
+        out = sequence([*before, name, self._spec(schema, slot, depth), *after])
+        return out if needed or place == "first" else e.Opt(out)
+
+    def _quoted_keys(self, key: str, slot: Slot) -> list[str]:
+        return [dumps(key, slot.avoid), *([f"'{key}'"] if key.isidentifier() else [])]
+
+    def _sep(self, slot: Slot) -> e.Spec:
+        return e.Seq([e.Lit(self.sep.strip()), e.Regex("[ \\t\\r\\n]{0,64}")]) if slot.lenient else e.Lit(self.sep)
+
+    def _listed(self, pairs: Sequence[_Pair], more: e.Spec | None, slot: Slot) -> list[e.Spec]:
         """The pairs in their order with separators between, without those that are not required."""
-        sep = e.Lit(self.sep)
+        sep = self._sep(slot)
         tail: list[e.Spec] = [] if more is None else [e.Rep(e.Seq([sep, more]))]
-        first = next((i for i, (needed, _) in enumerate(pairs) if needed), None)
+        first = next((i for i, pair in enumerate(pairs) if pair[0]), None)
         if first is not None:
-            before = [e.Opt(sequence([pair, sep])) for _, pair in pairs[:first]]
-            after = [self._after(needed, pair) for needed, pair in pairs[first + 1 :]]
-            return [*before, pairs[first][1], *after, *tail]
+            before = [self._pair(pair, "before", slot) for pair in pairs[:first]]
+            after = [self._pair(pair, "after", slot) for pair in pairs[first + 1 :]]
+            return [*before, self._pair(pairs[first], "first", slot), *after, *tail]
+        after = [self._pair(pair, "after", slot) for pair in pairs[1:]]
         starts: list[e.Spec] = [
-            sequence([pair, *(self._after(False, p) for _, p in pairs[i + 1 :]), *tail])
-            for i, (_, pair) in enumerate(pairs)
+            sequence([self._pair(pair, "first", slot), *after[i:], *tail]) for i, pair in enumerate(pairs)
         ]
         if more is not None:
             starts.append(e.Rep(more, 1, None, sep))
         return [e.Opt(e.Choice(starts))] if starts else []
 
-    def _after(self, needed: bool, pair: e.Spec) -> e.Spec:
-        following = sequence([e.Lit(self.sep), pair])
-        return following if needed else e.Opt(following)
+    @cached_property
+    def _memo(self) -> Memo:
+        return Memo()
 
-    def _spec(self, schema: Any, slot: Slot, unsupported: Unsupported, depth: int) -> e.Spec:
-        """What a model may write as a value; the same for equal schemas, so that the engine need not look twice."""
-        text = json.dumps(schema)
-        if '"$ref"' in text:
-            return self._spec_anew(schema, slot, unsupported, depth)
-        key = (self, text, slot.avoid, slot.tokens, unsupported, depth)
-        made = _MADE.get(key)
-        if made is None:
-            if len(_MADE) >= _MOST:
-                _MADE.clear()
-            made = _MADE[key] = self._spec_anew(schema, slot, unsupported, depth)
-        return made
+    def _spec(self, schema: Any, slot: Slot, depth: int) -> e.Spec:
+        """What a model may write as a value."""
+        return self._memo.once((depth,), schema, slot, lambda: self._spec_anew(schema, slot, depth))
 
-    def _spec_anew(self, schema: Any, slot: Slot, unsupported: Unsupported, depth: int) -> e.Spec:
+    def _spec_anew(self, schema: Any, slot: Slot, depth: int) -> e.Spec:
         root = slot.schema
         options = []
         for option in alternatives(schema, root):
             here = resolved(option, root)
             how = self._how(here, root, depth)
-            whole = as_json(here, root, unsupported)
             if how == "words":
                 options.append(self._words(here, root))
             elif how == "text":
-                options += [*self._strings(slot), whole]
+                options += self._strings(here, slot)
             elif how == "array":
-                items = self._spec(here["items"], slot, unsupported, depth + 1)
-                many = e.Rep(items, here.get("minItems", 0), here.get("maxItems"), e.Lit(self.sep))
+                items = self._spec(here["items"], slot, depth + 1)
+                many = e.Rep(items, here.get("minItems", 0), here.get("maxItems"), self._sep(slot))
                 options.append(e.Seq([e.Lit("["), many, e.Lit("]")]))
             elif how == "object":
                 required = set(here.get("required", ()))
                 properties = {**here["properties"], **{k: {} for k in required if k not in here["properties"]}}
-                pairs = self._pairs(properties, required, slot, unsupported, self.colon, depth, named=False)
-                options.append(e.Seq([e.Lit("{"), *self._listed(pairs, None), e.Lit("}")]))
+                pairs = self._pairs(properties, required, depth + 1)
+                options.append(e.Seq([e.Lit("{"), *self._listed(pairs, None, slot), e.Lit("}")]))
             else:
-                options.append(whole)
+                options.append(self._json(here, slot))
+        if slot.lenient and not self.quote and depth == 0:
+            options += self._tolerated(schema, slot)
         return options[0] if len(options) == 1 else e.Choice(options)
 
-    def _strings(self, slot: Slot) -> list[e.Spec]:
-        """Strings in other quotes than JSON's."""
+    def _tolerated(self, schema: Any, slot: Slot) -> list[e.Spec]:
+        """What is read beside Python: strings without quotes, and other values with quotes around them."""
+        types = kinds(schema, slot.schema)
+        if types == {"string"}:
+            return bare_strings(_BARE_ENDS, slot.avoid) if self._how(schema, slot.schema, 0) == "text" else []
+        if "string" in types:
+            return []
+        try:
+            return [e.Seq([e.Lit('"'), _InQuotes()._spec(schema, replace(slot, lenient=False), 0), e.Lit('"')])]
+        except _Unsaid:
+            return []
+
+    def _strings(self, schema: Schema, slot: Slot) -> list[e.Spec]:
+        """Strings in other quotes than JSON's, and in these."""
+        whole = self._json(schema, slot)
         if not self.quote:
-            return [e.Regex(_SINGLE)]
+            return [e.Regex(_SINGLE), whole]
         quote = spelled(self.quote, slot.tokens)
-        return [e.Seq([quote, e.Text(self._excludes(slot)), quote])]
+        return [e.Seq([quote, e.Text(self._excludes(slot)), quote]), whole]
+
+    def _json(self, schema: Schema, slot: Slot) -> e.Spec:
+        return as_json(schema, slot.schema, slot.unsupported)
 
     def _words(self, schema: Schema, root: Schema) -> e.Spec:
         listed = [schema["const"]] if "const" in schema else schema.get("enum", [True, False, None])
@@ -227,15 +251,21 @@ class SurfaceCodec:
 
     # reading
 
-    def decode(self, text: str, slot: Slot) -> dict[str, Any]:  # noqa: ARG002
-        """See :class:`agentgram.formats.Codec`."""
-        reader = Literals(text, self.quote)
+    def decode(self, text: str, slot: Slot) -> dict[str, Any]:
+        """See :class:`agentgram.formats.Codec`.
+
+        Where a schema tells them apart, Python's values are read in two spellings that are none of its own: a string
+        without quotes, and another value with quotes around it.
+        """
+        types = {} if self.quote else {k: kinds(s, slot.schema) for k, s in slot.schema.get("properties", {}).items()}
+        reader = Literals(text, self.quote, types)
         try:
             if self.around[0] and reader.text.lstrip().startswith(self.around[0]):
                 reader.at = reader.text.index(self.around[0]) + len(self.around[0])
-            return reader.arguments(self.assign.strip(), self.around[1])
+            out = reader.arguments(self.assign.strip(), self.around[1])
         except Mismatch as problem:
             raise ValueError(str(problem)) from None
+        return {key: _without_quotes(value, types.get(key, ALL)) for key, value in out.items()}
 
     def read(self, src: Source, until: tuple[bytes, ...], slot: Slot) -> Wait[bytes]:  # noqa: ARG002
         """See :class:`agentgram.formats.codecs.Reading`."""
@@ -250,6 +280,40 @@ class SurfaceCodec:
         else:
             yield from balanced(src, self.quote.encode(), 0x29)
         return src.take(start, src.pos)
+
+
+class _Unsaid(Exception):
+    """What a schema lets through cannot be written here."""
+
+
+class _InQuotes(SurfaceCodec):
+    """A value inside of double quotes, as Python's ``str`` shows it: all its strings are in single ones."""
+
+    def _strings(self, schema: Schema, slot: Slot) -> list[e.Spec]:  # noqa: ARG002
+        return [e.Regex(r"'[^'\"\\\x00-\x1f]*'")]
+
+    def _quoted_keys(self, key: str, slot: Slot) -> list[str]:  # noqa: ARG002
+        if not key.isidentifier():
+            raise _Unsaid
+        return [f"'{key}'"]
+
+    def _json(self, schema: Schema, slot: Slot) -> e.Spec:
+        if kinds(schema, slot.schema) & {"string", "array", "object"}:
+            raise _Unsaid
+        return super()._json(schema, slot)
+
+
+def _without_quotes(value: Any, types: frozenset[str]) -> Any:
+    """The value that a string spells where its schema lets no string through; else what is there."""
+    if not isinstance(value, str) or "string" in types:
+        return value
+    reader = Literals(value)
+    try:
+        spelled_there = reader.value()
+    except (ValueError, Mismatch):
+        return value
+    whole = not value[reader.at :].strip()
+    return spelled_there if whole and kinds_of(spelled_there) & types else value
 
 
 def _other_names(properties: Mapping[str, Any]) -> e.Spec:

@@ -11,8 +11,9 @@ from typing import Any
 from agentgram.engine import spec as e
 from agentgram.formats.json_text import loads
 from agentgram.formats.loose import Found, Loose
+from agentgram.formats.memo import Memo
 from agentgram.formats.raw import RawValue
-from agentgram.formats.scanning import BLANKS, Mismatch, Source, Truncated, Wait
+from agentgram.formats.scanning import BLANKS, Holder, Mismatch, Source, Truncated, Wait, holder
 from agentgram.formats.schemas import members
 from agentgram.formats.sequences import sequence, spelled
 from agentgram.formats.slots import Slot
@@ -50,10 +51,8 @@ class TaggedCodec:
         return tuple(map(Loose, self.until))
 
     @cached_property
-    def _leads(self) -> re.Pattern[bytes]:
-        return re.compile(
-            b"[" + re.escape(b"".join({m.lead for m in (*self._openers, self._closer, *self._enders)})) + b"]"
-        )
+    def _leads(self) -> Holder:
+        return holder(tuple({m.lead for m in (*self._openers, self._closer, *self._enders)}))
 
     @cached_property
     def _own(self) -> tuple[str, ...]:
@@ -84,13 +83,7 @@ class TaggedCodec:
         """See :class:`agentgram.formats.Codec`."""
         name = "?" if slot.tool is None else slot.tool.name
         properties, required, others = members(slot.schema, name, slot.unsupported)
-        items: list[e.Spec] = []
-        for key, schema in properties.items():
-            if schema is False:
-                continue
-            raw, quoted = (spelled(self._opening(key, flag), slot.tokens) for flag in (True, False))
-            one = self._argument(raw, quoted, schema, slot)
-            items.append(one if key in required else e.Opt(one))
+        items = [self._named(k, s, slot, k in required) for k, s in properties.items() if s is not False]
         if others is not False and others != {"not": {}}:
             before, _, after = self.open.replace("{string}", "true").partition("{key}")
             begin, end = spelled(before, slot.tokens), spelled(after, slot.tokens)
@@ -98,6 +91,22 @@ class TaggedCodec:
             quoted = e.Seq([begin, _other_names(properties), spelled(after.replace('"true"', '"false"'), slot.tokens)])
             items.append(e.Rep(self._argument(names, quoted, others, slot)))
         return sequence(items)
+
+    def _named(self, key: str, schema: Any, slot: Slot, needed: bool) -> e.Spec:
+        """One argument of a tool; the same for equal ones, so that neither we nor the engine look twice."""
+
+        def anew() -> e.Spec:
+            raw = quoted = spelled(self._opening(key, True), slot.tokens)
+            if "{string}" in self.open:
+                quoted = spelled(self._opening(key, False), slot.tokens)
+            one = self._argument(raw, quoted, schema, slot)
+            return one if needed else e.Opt(one)
+
+        return self._memo.once((key, needed), schema, slot, anew)
+
+    @cached_property
+    def _memo(self) -> Memo:
+        return Memo()
 
     def _argument(self, as_text: e.Spec, as_json: e.Spec, schema: Any, slot: Slot) -> e.Spec:
         value = self._of(schema, slot)
@@ -204,7 +213,7 @@ class TaggedCodec:
         """The text up to the closer, or to what shows that it is missing; where the arguments are whole, to the end."""
         start = src.pos
         while True:
-            found = yield from src.until(self._leads, _nothing)
+            found = yield from src.until(self._leads.first, self._leads)
             if found is None:
                 if not whole:
                     raise Truncated("the output ended inside an argument")
@@ -251,18 +260,14 @@ class TaggedCodec:
                 continue
             if index == len(self._enders) - 1:
                 return True
-            src.at = match.end
+            src.held, src.at = here, match.end
             yield from src.skip_blanks()
             over = (yield from src.peek()) < 0
             for later in self._enders[index + 1 :]:
                 over = over or (yield from later.here(src)) is not None
-            src.pos = here
+            src.held, src.pos = None, here
             return over
         return False
-
-
-def _nothing(data: bytearray, start: int) -> int:  # noqa: ARG001
-    return 0
 
 
 def _other_names(properties: Mapping[str, Any]) -> e.Spec:

@@ -35,25 +35,11 @@ from agentgram.formats import (
 from agentgram.formats.nodes import Node
 from agentgram.formats.printing import print_turn
 from agentgram.messages import ToolCall, assistant
-from agentgram.tools.definition import ToolDefinition
+from tests.formats.samples import PUT, TOOLS, parsed
 from tests.formats.test_outputs import SHARED, request
+from tests.laws.reading import by_engine
 from tests.laws.shapes import has_ids, without_ids
 
-PUT = ToolDefinition(
-    name="put",
-    schema={
-        "type": "object",
-        "properties": {
-            "text": {"type": "string"},
-            "count": {"type": "integer"},
-            "exact": {"type": "boolean"},
-            "note": {"type": ["string", "null"]},
-            "at": {"type": "object", "properties": {"x": {"type": "string"}}},
-        },
-        "additionalProperties": False,
-    },
-)
-NOW = ToolDefinition(name="now", schema={"type": "object", "properties": {}, "additionalProperties": False})
 ENVELOPE = JsonObj([("name", Name()), ("arguments", Args())], aliases={"parameters": "arguments"})
 
 
@@ -205,7 +191,7 @@ BY_NAME = {f.name: f for f in FORMATS}
 EACH = pytest.mark.parametrize("fmt", FORMATS, ids=lambda f: f.name)
 CALLS = [
     ToolCall(name="put", arguments={"text": 'a "b"\n</tool_call> é', "count": -3, "exact": True, "note": None}),
-    ToolCall(name="put", arguments={"text": "17", "note": "null", "at": {"x": "</parameter>"}}),
+    ToolCall(name="put", arguments={"text": "17", "note": "null", "tags": ["</parameter>"]}),
     ToolCall(name="put", arguments={"text": "</arg_value>\n"}),
     ToolCall(name="now", arguments={}),
 ]
@@ -217,25 +203,18 @@ CALLS = [
 def test_calls_are_printed_accepted_and_read(fmt: Format, count: int, text: str) -> None:
     for first in range(len(CALLS)):
         message = assistant(text, calls=[CALLS[(first + i) % len(CALLS)] for i in range(count)])
-        printed = print_turn(fmt, message, str, tools=[PUT, NOW])
-        asked = Request(tools=[PUT, NOW])
-        parser = fmt.parser(asked)
-        for byte in printed.encode():
-            parser.feed_bytes(bytes([byte]))
-        read = parser.close()
+        printed = print_turn(fmt, message, str, tools=TOOLS)
+        read = parsed(fmt, printed, step=1)
         assert without_ids(read) == message
         assert all(c.id for c in read.calls) == has_ids(fmt)
-        matcher = Engine(Vocabulary.byte_level()).compile(fmt.grammar(asked)).matcher()
-        assert matcher.accept_bytes(printed.encode())
-        assert matcher.can_end
+        assert by_engine(fmt.grammar(Request(tools=TOOLS)), printed.encode())
 
 
 @EACH
 def test_no_call_of_another_tool_is_accepted(fmt: Format) -> None:
-    printed = print_turn(fmt, assistant(calls=[CALLS[3]]), str, tools=[PUT, NOW]).replace("now", "wipe")
+    printed = print_turn(fmt, assistant(calls=[CALLS[3]]), str, tools=TOOLS).replace("now", "wipe")
     assert "wipe" in printed
-    matcher = Engine(Vocabulary.byte_level()).compile(fmt.grammar(Request(tools=[PUT, NOW]))).matcher()
-    assert not (matcher.accept_bytes(printed.encode()) and matcher.can_end)
+    assert not by_engine(fmt.grammar(Request(tools=TOOLS)), printed.encode())
 
 
 def test_markers_of_arguments_may_be_tokens() -> None:

@@ -9,6 +9,7 @@ import pytest
 from agentgram.formats import Request, get_format
 from agentgram.messages import MalformedPart, Message, Part, ReasoningPart, TextPart, ToolCall
 from agentgram.tools.definition import ToolDefinition
+from tests.laws.reading import read
 
 STRING = {"type": "string"}
 TOOLS = [
@@ -33,6 +34,10 @@ def run(cmd: str, **more: Any) -> ToolCall:
     return ToolCall(name="run", arguments={"cmd": cmd, **more})
 
 
+def bare_run(**arguments: Any) -> ToolCall:
+    return ToolCall(name="run", arguments=arguments)
+
+
 def said(text: str) -> TextPart:
     return TextPart(text=text)
 
@@ -40,6 +45,7 @@ def said(text: str) -> TextPart:
 CASES: list[tuple[str, str, tuple[Part, ...]]] = [
     ("hermes", '<tool_call>\n{"name": "functions.look", "arguments": {"id": "x"}}\n</tool_call>', (look(),)),
     ("hermes", '<tool_call>{"function": "look", "arguments": {"id": "x"}}</tool_call>', (look(),)),
+    ("hermes", '<tool_call>{"id": "7", "name": "now", "extra": {}, "type": "function"}</tool_call>', (NOW,)),
     ("hermes", '<think>so <tool_call>\n{"name": "now"}\n</tool_call>', (ReasoningPart(text="so "), NOW)),
     ("llama3_json", '{"type": "function", "function": "look", "parameters": {"id": "x"}}', (look(),)),
     ("llama3_json", '{"function": {"name": "look", "parameters": {"id": "x"}}}', (look(),)),
@@ -64,6 +70,10 @@ CASES: list[tuple[str, str, tuple[Part, ...]]] = [
     ("llama_pythonic", '[look(id="x")', (look(),)),
     ("llama_pythonic", "[see](http://x) [1]", (said("[see](http://x) [1]"),)),
     ("llama_pythonic", "[]", ()),
+    ("llama_pythonic", "[look(id=x y), run(cmd=ls -l, limit=5)]", (look("x y"), run("ls -l", limit=5))),
+    ("llama_pythonic", "[look(id=75_001), run(cmd=true.sh)]", (look("75_001"), run("true.sh"))),
+    ("llama_pythonic", """[run(limit="5", opts="{'k': [1, None]}")]""", (bare_run(limit=5, opts={"k": [1, None]}),)),
+    ("llama_pythonic", '[run(cmd="5", limit="five")]', (run("5", limit="five"),)),
     ("qwen3_coder", "<function=run>\n<parameter=cmd>\nls\n</parameter>\n</function>\n</tool_call>", (run("ls"),)),
     ("qwen3_coder", "<tool_call><function=run><parameter=cmd>ls</parameter></function></tool_call>", (run("ls"),)),
     ("qwen3_coder", '<tool_call>\n<function=run>\n{"cmd": "ls"}\n</function>\n</tool_call>', (run("ls"),)),
@@ -84,6 +94,11 @@ CASES: list[tuple[str, str, tuple[Part, ...]]] = [
         (run("echo '</parameter>' </function>", limit=5),),
     ),
     ("qwen3_coder", "<tool_call>\n<function=now>\n</function>\n</tool_call>\n", (NOW,)),
+    (
+        "qwen3_coder",
+        "<tool_call>\n<function=run>\n<parameter=cmd>\nls</paramete\n</function>\n</tool_call>",
+        (run("ls</paramete"),),
+    ),
     ("harmony", '<|channel|>commentary to=functions.look <|constrain|>json{"id": "x"}<|call|>', (look(),)),
     ("harmony", '<|channel|>commentary to=functions.look?? <|constrain|>json<|message|>{"id": "x"}<|call|>', (look(),)),
     ("harmony", '<|start|>assistant<|channel|>commentary to=functions.look<|message|>{"id": "x"}<|call|>', (look(),)),
@@ -92,20 +107,24 @@ CASES: list[tuple[str, str, tuple[Part, ...]]] = [
 
 @pytest.mark.parametrize(("name", "output", "parts"), CASES, ids=[f"{n}-{i}" for i, (n, _, _) in enumerate(CASES)])
 def test_what_was_meant_is_read(name: str, output: str, parts: tuple[Part, ...]) -> None:
-    raw = output.encode()
-    for cut in range(len(raw) + 1):
-        parser = get_format(name).parser(Request(tools=TOOLS))
-        parser.feed_bytes(raw[:cut])
-        parser.feed_bytes(raw[cut:])
-        assert parser.close() == Message(role="assistant", parts=parts)
+    raw, fmt, request = output.encode(), get_format(name), Request(tools=TOOLS)
+    events, message = read(fmt, request, [raw])
+    assert message == Message(role="assistant", parts=parts)
+    for cut in range(1, len(raw)):
+        assert read(fmt, request, [raw[:cut], raw[cut:]]) == (events, message)
 
 
 @pytest.mark.parametrize(
     ("name", "output", "reason"),
     [
         ("llama3_json", '{"name": "lock", "parameters": {}}', "no tool 'lock'. Did you mean 'look'?"),
+        ("hermes", '<tool_call>{"name": "run", "argument": {"cmd": "ls"}}</tool_call>', "something in 'argument'"),
+        ("hermes", '<tool_call>{"name": "look", "id": "x"}</tool_call>', "something in 'id'"),
         ("llama_pythonic", '[look("x")]', "'x' has no name"),
-        ("llama_pythonic", "[look(id=x y)]", "a string has quotes"),
+        ("llama_pythonic", "[look(id=x, y)]", "'y' has no name"),
+        ("llama_pythonic", "[look(id=x, y=z)]", "a string has quotes"),
+        ("llama_pythonic", "[look(id=it's)]", "ended inside a string"),
+        ("llama_pythonic", "[run(limit=five)]", "a string has quotes"),
         ("llama_pythonic", '[look(id="x", id="y")]', "'id' occurs twice"),
         ("llama_pythonic", '[look(id="x', "ended inside a string"),
         ("llama_pythonic", '[look(id=["x")]', "does not belong"),

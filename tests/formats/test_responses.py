@@ -11,32 +11,15 @@ from typing import Any
 import pytest
 
 from agentgram.errors import DefinitionError
-from agentgram.formats import Format, Request, formats, get_format
+from agentgram.formats import Format, formats, get_format
 from agentgram.formats.printing import print_turn
 from agentgram.messages import Message, ToolCall, assistant
-from agentgram.tools.definition import ToolDefinition
+from tests.formats.samples import NOW, TOOLS, functions, parsed
 from tests.laws.shapes import format_of, only_at_start
 
 chat_parsing = pytest.importorskip("transformers.utils.chat_parsing")
 
-PUT = ToolDefinition(
-    name="put_it",
-    schema={
-        "type": "object",
-        "properties": {
-            "text": {"type": "string"},
-            "count": {"type": "integer"},
-            "exact": {"type": "boolean"},
-            "tags": {"type": "array", "items": {"type": "string"}},
-        },
-    },
-)
-NOW = ToolDefinition(name="now")
-CALL = ToolCall(name="put_it", arguments={"text": 'a "b"\nç', "count": -3, "exact": True, "tags": ["x", "y z"]})
-TOOLS = [
-    {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.schema}}
-    for t in (PUT, NOW)
-]
+CALL = ToolCall(name="put", arguments={"text": 'a "b"\nç', "count": -3, "exact": True, "tags": ["x", "y z"]})
 SAID = ["mistral_v11", "gemma4"]
 
 
@@ -50,7 +33,7 @@ def turns(fmt: Format) -> list[Message]:
 
 
 def theirs(template: dict[str, Any], output: str) -> tuple[str, list[tuple[str, Any]]]:
-    message = chat_parsing.parse_response(output, template, prefix="", tools=TOOLS)
+    message = chat_parsing.parse_response(output, template, prefix="", tools=functions())
     calls = [(c["function"]["name"], c["function"]["arguments"]) for c in message.get("tool_calls", ())]
     return message.get("content", "").strip(), calls
 
@@ -61,7 +44,7 @@ def test_their_reader_reads_what_we_write(name: str) -> None:
     template = fmt.to_response_template()
     assert template.differences
     for message in turns(fmt):
-        written = print_turn(fmt, message, str, tools=[PUT, NOW])
+        written = print_turn(fmt, message, str, tools=TOOLS)
         end = "<|call|>" if fmt.channels and message.calls else fmt.stops[0]
         said, calls = theirs(template.value, written + end)
         assert said == message.text
@@ -83,9 +66,7 @@ def test_what_we_exported_is_read_back(name: str) -> None:
         return
     again = Format.from_response_template(template, fmt)
     for message in turns(fmt):
-        parser = again.parser(Request(tools=[PUT, NOW]))
-        parser.feed_bytes(print_turn(fmt, message, str, tools=[PUT, NOW]).encode())
-        read = parser.close()
+        read = parsed(again, print_turn(fmt, message, str, tools=TOOLS))
         assert read.calls == message.calls
         assert read.text.strip() == message.text  # blanks before a call are not said there
     assert Format.from_dict(again.to_dict()) == again
@@ -121,17 +102,13 @@ def test_templates_of_others_are_read() -> None:
         assert fmt.stops == ("<|im_end|>",)
         shipped = get_format(name)
         for message in turns(shipped):
-            parser = fmt.parser(Request(tools=[PUT, NOW]))
-            parser.feed_bytes(print_turn(shipped, message, str, tools=[PUT, NOW]).encode())
-            read = parser.close()
+            read = parsed(fmt, print_turn(shipped, message, str, tools=TOOLS))
             assert read.calls == message.calls
             assert read.text.strip() == message.text
-        call = fmt.print_call(PUT, CALL.arguments)
+        call = fmt.print_call(TOOLS[0], CALL.arguments)
         assert theirs(templates[template], call)[1] == [(CALL.name, CALL.arguments)]
     llama = Format.from_response_template(templates["llama3_template"], get_format("llama3_json"))
     assert llama.print_call(NOW, {}) == '{"name": "now", "parameters": {}}'
-    parser = llama.parser(Request(tools=[NOW]))
-    parser.feed_bytes(b'{"name": "now", "parameters": {}}<|eot_id|>')
-    assert [c.name for c in parser.close().calls] == ["now"]
+    assert [c.name for c in parsed(llama, '{"name": "now", "parameters": {}}<|eot_id|>').calls] == ["now"]
     with pytest.raises(DefinitionError, match="'harmony'"):
         Format.from_response_template(templates["gptoss_template"])

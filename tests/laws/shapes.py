@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from agentgram.formats import Args, Format, Request, Slot, formats, get_codec, get_format
 from agentgram.formats.guarding import breaker
 from agentgram.formats.nodes import CallId, walk
+from agentgram.formats.printing import print_turn
 from agentgram.messages import Message, Part, ReasoningPart, TextPart, ToolCall
 from agentgram.tools.definition import ToolDefinition
-from tests.laws.strategies import TEXTS, calls, tools
+from tests.laws.strategies import PIECES, TEXTS, calls, tools
 
 MORE = sorted((Path(__file__).parents[1] / "formats" / "more").glob("*.json"))
 """Formats that are not shipped, one for each kind that the shipped ones lack: with ids, with a counter, with marker quotes."""
@@ -92,3 +93,16 @@ def turns(draw: st.DrawFn, fmt: Format) -> tuple[Request, Message]:
     if fmt.parallel or not made:
         parts += draw(texts(fmt))
     return Request(tools=definitions), Message(role="assistant", parts=tuple(parts))
+
+
+@st.composite
+def broken(draw: st.DrawFn, fmt: Format) -> tuple[Request, bytes]:
+    """A request, and an answer to it in which some bytes are missing, doubled, or others."""
+    request, message = draw(turns(fmt))
+    text = print_turn(fmt, message, str, tools=request.tools).encode()
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(text)))
+        end = min(len(text), start + draw(st.sampled_from([0, 1, 1, 3, 20])))
+        other = draw(st.sampled_from(PIECES).map(str.encode) | st.just(text[start:end] * 2) | st.binary(max_size=2))
+        text = text[:start] + draw(st.sampled_from([b"", other])) + text[end:]
+    return request, text

@@ -68,8 +68,7 @@ NAMES = st.sampled_from(
 )
 KEYS = st.sampled_from(["a", "b", "name", "arguments", "city name", "é", 'quo"te', "x" * 40])
 
-FLOATS = st.floats(-1e300, 1e300, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 1e-300)
-"""Numbers whose exponents the grammar lets through: at the very ends of what a double holds it is narrower."""
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 _LEAVES = st.sampled_from(
     [
         {"type": "string"},

@@ -17,6 +17,7 @@ from agentgram.tools.definition import ToolDefinition
 from tests.laws.reading import BOTH, BYTES, ENGINE, Accepts, by_engine, by_oracle, joined, members, read
 from tests.laws.shapes import (
     EVERY_FORMAT,
+    broken,
     decoded,
     format_of,
     has_ids,
@@ -140,10 +141,10 @@ def test_shortest_legal_ends_are_read_too(name: str, data: st.DataObject) -> Non
 
 
 @EVERY_FORMAT
-@given(text=OUTPUTS, data=st.data())
-def test_every_split_gives_the_same_events(name: str, text: bytes, data: st.DataObject) -> None:
+@given(data=st.data())
+def test_every_split_gives_the_same_events(name: str, data: st.DataObject) -> None:
     fmt = format_of(name)
-    request = Request(tools=data.draw(tools()) if data.draw(st.booleans()) else [ToolDefinition(name="get")])
+    request, text = data.draw(broken(fmt) | st.tuples(st.just(Request(tools=[ToolDefinition(name="get")])), OUTPUTS))
     if data.draw(st.booleans()):
         request = Request(tools=request.tools, output_schema={"type": "object"})
     whole = read(fmt, request, [text])
