@@ -295,7 +295,7 @@ def _(node: n.Dispatch, at: Lowering) -> e.Spec:
     request, tools = at.request, allowed_tools(at.request)
     schema = request.output_schema
     if not tools:
-        return e.Text(text_excludes(at, ())) if schema is None else e.JsonSchema(schema, whitespace="canonical")
+        return _no_call(node, at) if schema is None else e.JsonSchema(schema, whitespace="canonical")
     tags = _merged([made for tag in node.tags for made in call_tags(tag, tools, at)])
     most = 1 if all(map(n.holds_many, node.tags)) else at.most
     if must_call(request):
@@ -304,10 +304,17 @@ def _(node: n.Dispatch, at: Lowering) -> e.Spec:
         _tell_apart(at.fmt, node.tags, schema)
         return e.Choice([_calls(tags, most, node.sep), e.JsonSchema(schema, whitespace="canonical")])
     if node.tags[0].where == "start":
-        return e.Choice([_calls(tags, most, node.sep), _text_unlike([t.begin.text for t in node.tags], at)])
+        return e.Choice([_calls(tags, most, node.sep), _no_call(node, at)])
     triggers = tuple(dict.fromkeys(_begin(t.begin, at) for t in node.tags))
     excludes = text_excludes(at, [t for t in triggers if isinstance(t, str)])
     return e.Dispatch(tags, triggers, excludes=excludes, at_most=at.most, stop_after_first=at.most == 1)
+
+
+def _no_call(node: n.Dispatch, at: Lowering) -> e.Spec:
+    """Free text in which no call can begin."""
+    if at.request.tools and node.tags[0].where == "start":
+        return _text_unlike([t.begin.text for t in node.tags], at)
+    return e.Text(text_excludes(at, ()))
 
 
 def call_tags(tag: n.Tag, tools: Sequence[ToolDefinition], at: Lowering) -> list[e.Tag]:

@@ -17,6 +17,7 @@ class Memo:
 
     def __init__(self) -> None:
         self._made: dict[Hashable, dict[tuple[Hashable, ...], e.Spec]] = {}
+        self._last: tuple[Slot | None, dict[tuple[Hashable, ...], e.Spec]] = (None, {})
 
     def once(self, what: tuple[Hashable, ...], schema: Any, slot: Slot, make: Callable[[], e.Spec]) -> e.Spec:
         """What a schema becomes in a place.
@@ -30,10 +31,11 @@ class Memo:
         text = repr(schema)
         if "$" in text:  # what a reference stands for is said elsewhere
             return make()
-        place = (slot.avoid, slot.tokens, slot.unsupported, slot.lenient, slot.schema.get("$schema"))
-        known = self._made.get(place)
-        if known is None:
-            known = self._made[place] = {}
+        last, known = self._last
+        if last is not slot:  # one tool's values are asked for one after another
+            place = (slot.avoid, slot.tokens, slot.unsupported, slot.lenient, slot.schema.get("$schema"))
+            known = self._made.setdefault(place, {})
+            self._last = (slot, known)
         key = (*what, text)
         made = known.get(key)
         if made is None:

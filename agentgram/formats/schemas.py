@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -26,6 +27,8 @@ ANNOTATIONS = frozenset(
      "$defs", "definitions", "format_description"}
 )  # fmt: skip
 _ROOT_ONLY = frozenset({"type", "properties", "required", "additionalProperties", *ANNOTATIONS})
+_SHARED = ("$defs", "definitions", "$schema")
+_TO_TEXT = json.JSONEncoder(ensure_ascii=False).encode
 _DEEP = 32
 
 
@@ -107,8 +110,13 @@ def as_json(schema: Any, root: Schema, unsupported: Unsupported) -> JsonSchema:
     """A part of a tool's schema as a grammar of its own, for JSON text."""
     if not isinstance(schema, Mapping):
         return JsonSchema(schema, whitespace="canonical", unsupported=unsupported)
-    outer = {k: root[k] for k in ("$defs", "definitions", "$schema") if k in root and k not in schema}
-    return JsonSchema({**outer, **schema}, whitespace="canonical", unsupported=unsupported)
+    outer = {k: root[k] for k in _SHARED if k in root and k not in schema}
+    whole = {**outer, **schema} if outer else schema
+    try:
+        text = _TO_TEXT(whole)
+    except (TypeError, ValueError):
+        return JsonSchema(whole, whitespace="canonical", unsupported=unsupported)  # which says what is wrong
+    return JsonSchema(text, whitespace="canonical", unsupported=unsupported)
 
 
 def members(schema: Schema, tool: str, unsupported: Unsupported) -> tuple[dict[str, Any], set[str], Any]:

@@ -157,11 +157,11 @@ class SurfaceCodec:
         needed, key, schema, depth = pair
         assign = self.colon if depth else self.assign
         names = self._quoted_keys(key, slot) if depth > 0 and not self.bare_keys else [self._key(key, slot)]
-        sep = self._sep(slot)
-        before = [sep] if place == "after" else []
-        after = [sep] if place == "before" else []
         name = e.Choice([e.Lit(n + assign) for n in names]) if len(names) > 1 else e.Lit(names[0] + assign)
-        out = sequence([*before, name, self._spec(schema, slot, depth), *after])
+        pieces = [name, self._spec(schema, slot, depth)]
+        if place != "first":
+            pieces.insert(0 if place == "after" else 2, self._sep(slot))
+        out = sequence(pieces)
         return out if needed or place == "first" else e.Opt(out)
 
     def _quoted_keys(self, key: str, slot: Slot) -> list[str]:

@@ -78,11 +78,10 @@ def test_the_grammar_accepts_what_is_printed(name: str, accepts: Accepts, data: 
     printed = print_turn(fmt, message, str, tools=request.tools).encode()
     assert accepts(fmt.grammar(request), printed)
     assert accepts(fmt.grammar(request, lenient=True), printed)
-    only_calls = Message(role="assistant", parts=message.calls)
-    required = Request(tools=request.tools, tool_choice="required")
-    assert accepts(fmt.grammar(required), print_turn(fmt, only_calls, str, tools=request.tools).encode()) == bool(
-        message.calls
-    )
+    calls = print_turn(fmt, Message(role="assistant", parts=message.calls), str, tools=request.tools).encode()
+    required, none = (Request(tools=request.tools, tool_choice=choice) for choice in ("required", "none"))
+    assert accepts(fmt.grammar(required), calls) == bool(message.calls)
+    assert not message.calls or not accepts(fmt.grammar(none), calls)
 
 
 def check_member(fmt: Format, request: Request, text: bytes) -> Message:
