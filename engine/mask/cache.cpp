@@ -22,7 +22,7 @@ const Entry& MaskCache::keep(Near& near, std::uint64_t tag, const Key& key, std:
 MaskCache::MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes, bool compress)
     : id_(next_cache++), vocab_(vocab), shard_bytes_(bytes / kShards), compress_(compress), slices_(std::move(vocab)) {
   // The interior of JSON strings, which nearly every grammar has.
-  SliceKey key;
+  Characters key;
   key.other = true;
   for (std::uint8_t b = 0x20; b < 0x80; ++b) {
     if (b != '"' && b != '\\') key.set(b);
@@ -32,16 +32,20 @@ MaskCache::MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes,
 
 CounterClass MaskCache::classify(const Terminal& terminal, std::uint64_t counter) const {
   if (!terminal.counted()) return {};
-  const std::uint64_t longest = compress_ ? slices_.max_chars() : 0x7fff'fffe;
   const std::uint64_t max = terminal.max_units(), min = terminal.min_units();
-  return {static_cast<std::uint32_t>(std::min(max == kNoMax ? longest : max - std::min(max, counter), longest)),
-          static_cast<std::uint32_t>(std::min(min > counter ? min - counter : 0, longest + 1))};
+  const std::uint64_t need = min > counter ? min - counter : 0;
+  if (!compress_) {
+    constexpr std::uint64_t kMost = 0x7fff'fffe;
+    const std::uint64_t room = max == kNoMax ? kMost : max - std::min(max, counter);
+    return {static_cast<std::uint32_t>(std::min(room, kMost)), static_cast<std::uint32_t>(std::min(need, kMost))};
+  }
+  return {max == kNoMax ? slices_.max_chars() : slices_.room(max - std::min(max, counter)), slices_.need(need)};
 }
 
 const Entry& MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::State state, CounterClass counter) {
   Terminal& table = *terminal.table();
-  const Key key{table.id(), rests ? rests->id : 0, state,
-                counter.room << 16 | counter.need | (terminal.counted() ? 1u << 31 : 0u)};
+  Key key{table.id(), rests ? rests->id : 0,
+          std::uint64_t{counter.room} << 32 | std::uint64_t{counter.need} << 1 | (terminal.counted() ? 1u : 0u), state};
   const std::uint64_t h = Hash{}(key);
   const std::uint64_t tag = id_ << 20 | (generation_.load(std::memory_order_relaxed) & 0xfffff);
   Near& near = near_[h % kNear];
@@ -51,7 +55,9 @@ const Entry& MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::St
     nodes_.fetch_add(made->nodes, std::memory_order_relaxed);
     return keep(near, tag, key, std::move(made));
   }
-  Shard& shard = shards_[(h >> 32) % kShards];
+  const Key asked = key;
+  if (compress_) key.state = state = table.alike(state, slices_);
+  Shard& shard = shards_[(key == asked ? h : Hash{}(key)) >> 32 & (kShards - 1)];
   std::shared_ptr<Slot> slot;
   {
     std::lock_guard lock(shard.mutex);
@@ -88,7 +94,7 @@ const Entry& MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::St
       evictions_.fetch_add(1, std::memory_order_relaxed);
     }
   }
-  return keep(near, tag, key, slot->entry);
+  return keep(near, tag, asked, slot->entry);
 }
 
 MaskCache::Stats MaskCache::stats() const {

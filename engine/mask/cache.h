@@ -39,9 +39,7 @@ class MaskCache {
 
  private:
   struct Key {
-    std::uint64_t terminal;
-    std::uint64_t rests;
-    std::uint64_t counter;
+    std::uint64_t terminal, rests, counter;
     std::uint32_t state;
     bool operator==(const Key&) const = default;
   };

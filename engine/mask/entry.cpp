@@ -65,7 +65,7 @@ class EntryBuilder {
   // of them need no walk.
   struct Slice {
     Terminal::State to = Terminal::kDead;
-    SliceKey first, key;
+    Characters first, key;
     std::uint32_t length = 0;  // 0: there is none
   };
 
@@ -87,7 +87,6 @@ class EntryBuilder {
     std::uint32_t label;
     std::uint32_t from, until, depth, base, parent;
     const ByteTrie* trie;
-    bool last;   // no byte could have followed
     bool slash;  // among the bytes that the terminal was given
   };
   using Spelled = std::pair<std::string_view, std::uint32_t>;  // and the token's id
@@ -132,9 +131,9 @@ class EntryBuilder {
       Terminal::State s = start_;
       if (probe >= 0) s = terminal_.next(start_, static_cast<std::uint8_t>(probe)) & Terminal::kStateMask;
       if (s == Terminal::kDead || s == best.to) continue;
-      SliceKey l = loop_set(s, s);
+      Characters l = loop_set(s, s);
       if (l.count() < kWorthIt) continue;
-      SliceKey f = s == start_ ? l : loop_set(start_, s);
+      Characters f = s == start_ ? l : loop_set(start_, s);
       if (f.count() * 2 + l.count() > most) {
         most = f.count() * 2 + l.count();
         best = {s, f, l, kEndless};
@@ -168,7 +167,7 @@ class EntryBuilder {
     return {};
   }
 
-  bool all_lead(Terminal::State from, Terminal::State to, const SliceKey& key) {
+  bool all_lead(Terminal::State from, Terminal::State to, const Characters& key) {
     for (int b = 0; b < 0x80; ++b) {
       const auto byte = static_cast<std::uint8_t>(b);
       if (key.has(byte) && !leads(terminal_.next(from, byte), to)) return false;
@@ -177,8 +176,8 @@ class EntryBuilder {
   }
 
   // Characters that lead from `from` to `to`, one unit each where units are counted.
-  SliceKey loop_set(Terminal::State from, Terminal::State to) {
-    SliceKey out;
+  Characters loop_set(Terminal::State from, Terminal::State to) {
+    Characters out;
     for (int b = 0; b < 0x80; ++b) {
       if (leads(terminal_.next(from, static_cast<std::uint8_t>(b)), to)) out.set(static_cast<std::uint8_t>(b));
     }
@@ -285,7 +284,7 @@ class EntryBuilder {
     for (const Rests::Piece& piece : rests_->pieces) {
       if (all.depth(piece.from) == piece.depth) {
         start_at(piece.depth, piece.from);
-        walk_below(all, piece.from);
+        if (piece.until > piece.from + 1) walk_below(all, piece.from);
         continue;
       }
       start_at(piece.depth, piece.parent);
@@ -401,7 +400,7 @@ class EntryBuilder {
         inner_exits(trie, n, n + 1, depth - 1);
       }
     }
-    if (!rests_ && at.state == loop_state_ && &trie == &vocab_.trie() && loop_.covers(vocab_.below(n))) {
+    if (!rests_ && at.state == loop_state_ && &trie == &vocab_.trie() && covers(loop_, vocab_.below(n))) {
       loops_below(trie, n, at);
       return false;
     }
@@ -514,7 +513,7 @@ class EntryBuilder {
       }
     }
     const std::uint32_t parent = trie.depth(from) == depth + 1 ? path_[depth].node : Rests::kUnknown;
-    leaves_.push_back({label, from, until, depth, base_, parent, &trie, terminal_.exhausted(state), slash});
+    leaves_.push_back({label, from, until, depth, base_, parent, &trie, slash});
   }
 
   // Tokens of [node, until) that passed an accepting state at depth 1..deepest, from which the terminal went on.
@@ -523,7 +522,7 @@ class EntryBuilder {
     for (std::uint32_t k = base_ + 1; k <= deepest; ++k) {
       if (path_[k].accepting) out_->inner[path_[k + 1].byte] = true;
     }
-    ambiguous_.push_back({0, node, until, base_, base_, Rests::kUnknown, &trie, false, false});
+    ambiguous_.push_back({0, node, until, base_, base_, Rests::kUnknown, &trie, false});
   }
 
   Group& new_group(const Terminal::Range& range) {
@@ -624,14 +623,12 @@ class EntryBuilder {
   // asked of the spelling of keys is asked of a trie.
   bool keepable(std::span<const Leaf> part) const {
     std::size_t tokens = 0;
-    bool last = false;
     for (const Leaf& l : part) {
       if (l.trie != &vocab_.trie()) return false;
-      last = last || l.last;
       tokens += static_cast<std::size_t>(l.trie->end(l.until - 1) - l.trie->begin(l.from));
     }
     if (terminal_.names()) return part.size() == 1 || tokens > kMany;
-    return !last && !terminal_.labelled() && tokens > kMany;
+    return !terminal_.labelled() && tokens > kMany;
   }
 
   void keep(std::span<const Leaf> part, Rests* out) const {
@@ -714,7 +711,7 @@ class EntryBuilder {
   const bool counted_;
   const bool ranged_;                      // accepted tokens are told apart by the labels that are left
   std::shared_ptr<const SlicePlan> plan_;  // leaves point into its trie
-  SliceKey loop_;
+  Characters loop_;
   Terminal::State loop_state_ = Terminal::kDead;
   std::shared_ptr<Entry> out_;
   std::vector<Step>& path_ = scratch().path;

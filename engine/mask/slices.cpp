@@ -1,13 +1,78 @@
 #include "mask/slices.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace ag {
 
-int SliceKey::count() const { return std::popcount(ascii[0]) + std::popcount(ascii[1]); }
+Slices::Slices(std::shared_ptr<const Vocabulary> vocab) : vocab_(std::move(vocab)) {
+  const std::uint32_t most = max_chars() + 2;
+  std::vector<char> adds(most, 0), closes(most, 0);
+  adds[0] = closes[0] = 1;
+  for (std::uint32_t id : vocab_->trie().values()) {
+    const std::string_view bytes = vocab_->bytes(id);
+    const std::size_t quote = bytes.find('"');
+    if (quote == bytes.npos && bytes.find('\\') == bytes.npos) {
+      adds[vocab_->chars(id)] = 1;
+      continue;
+    }
+    // Escapes: a character may take from one byte to twelve. A token may end in the middle of one, or go on to a second
+    // string, which counts anew.
+    std::uint32_t chars = 0;
+    for (unsigned char c : bytes) {
+      chars += (c & 0xC0) != 0x80;
+      adds[std::min(chars, most - 1)] = 1;
+    }
+    for (std::size_t at = quote; at != bytes.npos; at = bytes.find('"', at + 1)) {
+      const std::string_view before = bytes.substr(0, at);
+      const bool plain = at == quote && before.find('\\') == before.npos;
+      chars = 0;
+      for (unsigned char c : before) {
+        chars += (c & 0xC0) != 0x80;
+        if (!plain) closes[chars] = 1;
+      }
+      closes[chars] = 1;
+    }
+  }
+  for (std::uint32_t id : vocab_->trie().values()) {
+    if (vocab_->chars(id) > kSurelyRuns) longest_first_.push_back(id);
+  }
+  std::stable_sort(longest_first_.begin(), longest_first_.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return vocab_->chars(a) > vocab_->chars(b); });
+  for (std::uint32_t n = 0; n < most; ++n) {
+    if (adds[n]) rooms_.push_back(n);
+    if (closes[n]) needs_.push_back(n);
+  }
+}
 
-std::shared_ptr<const SlicePlan> Slices::plan(const SliceKey& key) {
+std::uint32_t Slices::room(std::uint64_t room) const {
+  return *std::prev(std::upper_bound(rooms_.begin(), rooms_.end(), room));
+}
+
+std::uint32_t Slices::need(std::uint64_t need) const {
+  const auto at = std::lower_bound(needs_.begin(), needs_.end(), need);
+  return at == needs_.end() ? max_chars() + 1 : *at;
+}
+
+std::uint32_t Slices::longest_run(const Characters& key, bool escaped) {
+  std::lock_guard lock(mutex_);
+  auto [slot, fresh] = runs_.try_emplace({key, escaped}, kSurelyRuns);
+  std::uint32_t& longest = slot->second;
+  if (!fresh) return longest;
+  for (std::uint32_t id : longest_first_) {
+    if (vocab_->chars(id) <= longest) break;
+    const std::string_view bytes = vocab_->bytes(id);
+    const bool all = escaped && bytes.find('\\') != bytes.npos;  // an escape may stand for any of them
+    std::uint32_t run = 1;                                       // a character that an earlier token began
+    for (unsigned char c : bytes) {
+      if ((c & 0xC0) == 0x80) continue;
+      run = all || key.has_lead(c) ? run + 1 : 0;
+      longest = std::max(longest, run);
+    }
+  }
+  return longest;
+}
+
+std::shared_ptr<const SlicePlan> Slices::plan(const Characters& key) {
   std::lock_guard lock(mutex_);
   auto& slot = plans_[key];
   if (slot) return slot;
@@ -43,7 +108,7 @@ std::shared_ptr<const SlicePlan> Slices::plan(const SliceKey& key) {
           if (depth == 1 && most) flip_below(n);
           return depth > 1;
         }
-        if (!key.covers(v.below(n)) || !std::all_of(all.begin(n), all.end(n), in_slice)) return true;
+        if (!covers(key, v.below(n)) || !std::all_of(all.begin(n), all.end(n), in_slice)) return true;
         if (!most) flip_below(n);
         return false;
       },
@@ -72,12 +137,13 @@ std::shared_ptr<const SlicePlan> Slices::plan(const SliceKey& key) {
 
 const std::vector<std::uint32_t>& Slices::at_most(std::uint32_t chars) {
   std::lock_guard lock(mutex_);
-  auto& slot = lengths_[std::min(chars, 255u)];
+  auto& slot = lengths_[chars];
   if (!slot) {
-    slot = std::make_unique<std::vector<std::uint32_t>>(vocab_->words(), 0);
+    auto made = std::make_unique<std::vector<std::uint32_t>>(vocab_->words(), 0);
     for (std::uint32_t id : vocab_->trie().values()) {
-      if (vocab_->chars(id) <= chars) (*slot)[id / 32] |= 1u << (id % 32);
+      if (vocab_->chars(id) <= chars) (*made)[id / 32] |= 1u << (id % 32);
     }
+    slot = std::move(made);
   }
   return *slot;
 }
@@ -88,7 +154,7 @@ std::size_t Slices::memory() const {
   for (const auto& [key, plan] : plans_) {
     if (plan) total += plan->bits.capacity() * 4 + plan->rest.memory() + plan->tops.capacity() * sizeof(SlicePlan::Top);
   }
-  for (const auto& l : lengths_) total += l ? l->capacity() * 4 : 0;
+  for (const auto& [chars, bits] : lengths_) total += bits ? bits->capacity() * 4 : 0;
   return total;
 }
 

@@ -11,22 +11,14 @@
 #include <mutex>
 #include <vector>
 
+#include "regular/terminal.h"
 #include "vocab/vocabulary.h"
 
 namespace ag {
 
-struct SliceKey {
-  std::uint64_t ascii[2] = {0, 0};
-  bool other = false;  // every character beyond ASCII
-  bool has(std::uint8_t b) const { return b < 0x80 && (ascii[b >> 6] >> (b & 63) & 1); }
-  void set(std::uint8_t b) { ascii[b >> 6] |= std::uint64_t{1} << (b & 63); }
-  int count() const;
-  bool covers(const Vocabulary::Below& b) const {
-    return !(b.ascii[0] & ~ascii[0]) && !(b.ascii[1] & ~ascii[1]) && !b.partial && (!b.other || other);
-  }
-  bool has_lead(std::uint8_t b) const { return b < 0x80 ? has(b) : other; }
-  auto operator<=>(const SliceKey&) const = default;
-};
+inline bool covers(const Characters& key, const Vocabulary::Below& b) {
+  return !(b.ascii[0] & ~key.ascii[0]) && !(b.ascii[1] & ~key.ascii[1]) && !b.partial && (!b.other || key.other);
+}
 
 struct SlicePlan {
   std::vector<std::uint32_t> bits;  // tokens made only of the slice's characters
@@ -38,24 +30,33 @@ struct SlicePlan {
   std::vector<Top> tops;
 };
 
-class Slices {
+class Slices final : public Runs {
  public:
-  explicit Slices(std::shared_ptr<const Vocabulary> vocab) : vocab_(std::move(vocab)) {}
-  std::shared_ptr<const SlicePlan> plan(const SliceKey& key);
+  explicit Slices(std::shared_ptr<const Vocabulary> vocab);
+  std::shared_ptr<const SlicePlan> plan(const Characters& key);
   // Tokens of at most n characters.
   const std::vector<std::uint32_t>& at_most(std::uint32_t chars);
-  std::uint32_t max_chars() const { return max_chars_; }
+  std::uint32_t max_chars() const { return vocab_->max_chars(); }
+  // Of a JSON string: the greatest of the numbers of characters that some token may add which is at most `room`, and the
+  // least of those after which some token may close which is at least `need`; max_chars() + 1 where there is none.
+  // Tokens cannot tell what lies between.
+  std::uint32_t room(std::uint64_t room) const;
+  std::uint32_t need(std::uint64_t need) const;
+  std::uint32_t longest_run(const Characters& key, bool escaped) override;
+  std::uint32_t longest() const override { return max_chars(); }
   std::size_t memory() const;
   void clear();
 
  private:
   static constexpr std::size_t kMostPlans = 16;
+  static constexpr std::uint32_t kSurelyRuns = 16;  // below it nobody looks
   std::shared_ptr<const Vocabulary> vocab_;
   mutable std::mutex mutex_;
-  std::map<SliceKey, std::shared_ptr<const SlicePlan>> plans_;
-  std::vector<std::unique_ptr<std::vector<std::uint32_t>>> lengths_ =
-      std::vector<std::unique_ptr<std::vector<std::uint32_t>>>(256);
-  std::uint32_t max_chars_ = 255;
+  std::map<Characters, std::shared_ptr<const SlicePlan>> plans_;
+  std::map<std::uint32_t, std::unique_ptr<const std::vector<std::uint32_t>>> lengths_;
+  std::map<std::pair<Characters, bool>, std::uint32_t> runs_;
+  std::vector<std::uint32_t> longest_first_;  // tokens of more than kSurelyRuns characters
+  std::vector<std::uint32_t> rooms_, needs_;  // sorted
 };
 
 }  // namespace ag

@@ -8,13 +8,6 @@ namespace {
 
 constexpr Cp kSupplementary = 0x10000;
 
-int hex_value(std::uint8_t byte) {
-  if (byte >= '0' && byte <= '9') return byte - '0';
-  if (byte >= 'a' && byte <= 'f') return byte - 'a' + 10;
-  if (byte >= 'A' && byte <= 'F') return byte - 'A' + 10;
-  return -1;
-}
-
 bool high_surrogates(Cp lo, Cp hi) { return lo <= kSurrogateLo && hi >= kSurrogateLo; }
 
 }  // namespace
@@ -28,7 +21,7 @@ std::size_t CodedTerminal::PlaceHash::operator()(const Place& p) const {
 }
 
 CodedTerminal::CodedTerminal(CpAutomatonPtr automaton, Options options)
-    : automaton_(std::move(automaton)), options_(options) {
+    : automaton_(std::move(automaton)), options_(options), counts_(!options.labelled && automaton_->counts()) {
   charge(sizeof(*this) - sizeof(TableTerminal));
   places_.push_back({});
   const std::uint32_t q = automaton_->start();
@@ -49,6 +42,20 @@ std::uint32_t CodedTerminal::intern(const Place& place) {
 
 std::uint32_t CodedTerminal::plain(std::uint32_t q) {
   return q == CpAutomaton::kDead ? kDead : intern({Mode::kPlain, 0, false, q, 0, 0});
+}
+
+Terminal::State CodedTerminal::alike(State state, Runs& runs) {
+  if (!counts_) return state;
+  const std::lock_guard lock(mutex_);
+  Place place = places_[state];
+  if (place.mode != Mode::kOpen && place.mode != Mode::kPlain && !place.resolved) return state;
+  place.q = automaton_->alike(place.q, runs, options_.quoted);
+  const State out = intern(place);
+  if (const std::size_t held = automaton_->bytes(); held > charged_) {
+    charge(held - charged_);
+    charged_ = held;
+  }
+  return out;
 }
 
 template <class F>
@@ -199,10 +206,8 @@ void CodedTerminal::fill_plain(std::uint32_t q, Row& row) {
 }
 
 void CodedTerminal::fill_escape(std::uint32_t q, Row& row) {
-  constexpr char kFrom[] = {'"', '\\', '/', 'b', 'f', 'n', 'r', 't'};
-  constexpr char kTo[] = {'"', '\\', '/', '\b', '\f', '\n', '\r', '\t'};
-  for (std::size_t i = 0; i < sizeof kFrom; ++i)
-    row[static_cast<std::uint8_t>(kFrom[i])] = plain(automaton_->step(q, static_cast<std::uint8_t>(kTo[i])));
+  for (const SimpleEscape& e : kSimpleEscapes)
+    row[static_cast<std::uint8_t>(e.letter)] = plain(automaton_->step(q, static_cast<std::uint8_t>(e.character)));
   row['u'] = pending({Mode::kHex, 4, false, q, 0, 0xffff});
 }
 

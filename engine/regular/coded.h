@@ -28,6 +28,7 @@ class CodedTerminal final : public TableTerminal {
   std::uint32_t others_begin() const override { return options_.others_begin; }
   bool shortest_label(State state, std::uint32_t label, std::string* out) override;
   bool has_label(std::uint32_t label) override { return automaton_->has_label(label); }
+  State alike(State state, Runs& runs) override;
 
   // For a counted terminal with bounds: how many units more are begun at least before the close, from a counter
   // that needs `need` more of them. Only for automata whose every state can go on by one-byte characters.
@@ -67,6 +68,7 @@ class CodedTerminal final : public TableTerminal {
 
   CpAutomatonPtr automaton_;
   Options options_;
+  bool counts_;  // a state may be like others
   std::vector<Place> places_;
   std::unordered_map<Place, State, PlaceHash> index_;
   std::size_t charged_ = 0;  // of the automaton's memory

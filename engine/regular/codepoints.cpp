@@ -43,10 +43,17 @@ void require_utf8(std::string_view text, const char* what) {
 namespace {
 std::uint32_t hex4(std::string_view text) {
   std::uint32_t v = 0;
-  for (char c : text) v = v * 16 + static_cast<std::uint32_t>(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
+  for (char c : text) v = v * 16 + static_cast<std::uint32_t>(hex_value(static_cast<std::uint8_t>(c)));
   return v;
 }
 }  // namespace
+
+int hex_value(std::uint8_t byte) {
+  if (byte >= '0' && byte <= '9') return byte - '0';
+  if (byte >= 'a' && byte <= 'f') return byte - 'a' + 10;
+  if (byte >= 'A' && byte <= 'F') return byte - 'A' + 10;
+  return -1;
+}
 
 std::string json_unescape(std::string_view inside) {
   std::string out;
@@ -55,37 +62,21 @@ std::string json_unescape(std::string_view inside) {
       out.push_back(inside[i]);
       continue;
     }
-    switch (inside[++i]) {
-      case 'n':
-        out.push_back('\n');
-        break;
-      case 'r':
-        out.push_back('\r');
-        break;
-      case 't':
-        out.push_back('\t');
-        break;
-      case 'b':
-        out.push_back('\b');
-        break;
-      case 'f':
-        out.push_back('\f');
-        break;
-      case 'u': {
-        if (inside.size() - i < 5) return out;
-        Cp cp = hex4(inside.substr(i + 1, 4));
-        i += 4;
-        if (cp >= 0xD800 && cp < 0xDC00) {
-          if (inside.size() - i < 7) return out;
-          cp = 0x10000 + ((cp - 0xD800) << 10) + (hex4(inside.substr(i + 3, 4)) - 0xDC00);
-          i += 6;
-        }
-        append_utf8(&out, cp);
-        break;
-      }
-      default:
-        out.push_back(inside[i]);
+    const char letter = inside[++i];
+    if (letter != 'u') {
+      for (const SimpleEscape& e : kSimpleEscapes)
+        if (e.letter == letter) out.push_back(e.character);
+      continue;
     }
+    if (inside.size() - i < 5) return out;
+    Cp cp = hex4(inside.substr(i + 1, 4));
+    i += 4;
+    if (cp >= 0xD800 && cp < 0xDC00) {
+      if (inside.size() - i < 7) return out;
+      cp = 0x10000 + ((cp - 0xD800) << 10) + (hex4(inside.substr(i + 3, 4)) - 0xDC00);
+      i += 6;
+    }
+    append_utf8(&out, cp);
   }
   return out;
 }

@@ -16,6 +16,14 @@ inline constexpr Cp kMaxCp = 0x10ffff, kSurrogateLo = 0xd800, kSurrogateHi = 0xd
 bool decode_utf8(std::string_view text, std::size_t* at, Cp* out);
 bool valid_utf8(std::string_view text);
 void append_utf8(std::string* out, Cp cp);
+// JSON's escapes of one letter (RFC 8259, section 7): the letter, and the character that it stands for.
+struct SimpleEscape {
+  char letter, character;
+};
+inline constexpr SimpleEscape kSimpleEscapes[] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'b', '\b'},
+                                                  {'f', '\f'}, {'n', '\n'},  {'r', '\r'}, {'t', '\t'}};
+int hex_value(std::uint8_t byte);  // -1: no digit
+
 // What the inside of a JSON string says. The spelling has been checked before; an escape that is cut off ends the text.
 std::string json_unescape(std::string_view inside);
 // Throws ValueError that names `what` unless the text is UTF-8.

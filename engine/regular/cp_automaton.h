@@ -39,6 +39,10 @@ class CpAutomaton {
   virtual Terminal::Range range(State) { return {0, 1, false}; }
   virtual bool has_label(std::uint32_t) const { return true; }
 
+  // Whether counts tell states apart; and a state that does the same as this one for as long as a token may be.
+  virtual bool counts() const { return false; }
+  virtual State alike(State state, Runs&, bool /*escaped*/) { return state; }
+
   // Memory held, about. It only grows.
   virtual std::size_t bytes() const { return 64; }
 

@@ -41,7 +41,7 @@ void RegexStore::spend(std::size_t work) {
 std::size_t RegexStore::bytes() const {
   constexpr std::size_t kIndexed = 48;  // a hash table's node
   return nodes_.size() * (sizeof(Node) + kIndexed + sizeof memo_[0] + 3 * sizeof(std::uint32_t)) +
-         children_.size() * sizeof(Id) + set_bytes_;
+         clipped_.size() * 2 * sizeof(Id) + children_.size() * sizeof(Id) + set_bytes_;
 }
 
 bool RegexStore::same(const Node& a, const Node& b, const std::vector<Id>* children) const {
@@ -124,6 +124,8 @@ RegexStore::Id RegexStore::repeat(Id body, std::uint64_t min, std::uint64_t max)
   const Node& node = nodes_[body];
   if (node.kind == Kind::kRepeat && node.min <= 1)  // the counts in between leave no gap
     return repeat(node.a, node.min * min, product(node.max, max));
+  constexpr std::uint64_t kFew = 8;
+  counts_ = counts_ || min > kFew || (max != kNoMax && max > kFew);
   return intern({Kind::kRepeat, min == 0, node.boolean, body, 0, min, max});
 }
 

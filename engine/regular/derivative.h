@@ -43,6 +43,11 @@ class RegexStore {
   void derive(Id a, CpAutomaton::Pieces* out);
   // Cost of the cheapest string; `a` holds no And or Not.
   std::uint32_t min_cost(Id a, bool quoted);
+  // Whether some repetition is counted, far enough for anybody to notice.
+  bool counts() const { return counts_; }
+  // An expression that agrees with `a` on all strings that a token may spell: counts that no token can reach are bounds
+  // no more. `a` holds no And or Not.
+  Id clipped(Id a, Runs& runs, bool escaped);
   // Bounds the work of everything done from here on; spent, a GrammarError is thrown.
   void allow(std::uint64_t work) { total_ = work; }
 
@@ -94,6 +99,7 @@ class RegexStore {
   Id derivative(Id a, Cp cp);
   void collect_sets(Id a, std::vector<std::uint32_t>* out);
   std::uint32_t node_cost(Id a, bool quoted);
+  Id clip(Id a, Runs& runs, bool escaped);
 
   std::vector<Node> nodes_;
   std::vector<Id> children_;
@@ -105,6 +111,8 @@ class RegexStore {
   std::vector<std::uint32_t> seen_;                 // by node: stamp of collect_sets
   std::uint32_t stamp_ = 0;
   std::vector<std::uint32_t> cost_[2];
+  std::unordered_map<Id, Id> clipped_;
+  bool counts_ = false;
   std::uint64_t fuel_ = 0, total_ = kNoMax;
   std::uint32_t depth_ = 0;  // of alt() and derivative() calls within each other
 };
@@ -117,6 +125,8 @@ class DerivativeAutomaton final : public CpAutomaton {
   const Pieces& row(State state) override;
   bool accepting(State state) override { return store_.nullable(state); }
   std::uint32_t min_cost(State state, std::uint32_t, bool quoted) override { return store_.min_cost(state, quoted); }
+  bool counts() const override { return store_.counts() && !store_.boolean(root_); }
+  State alike(State state, Runs& runs, bool escaped) override { return store_.clipped(state, runs, escaped); }
   std::size_t bytes() const override { return sizeof(*this) + store_.bytes() + row_bytes_; }
 
  private:

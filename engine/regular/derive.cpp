@@ -163,6 +163,59 @@ std::uint32_t RegexStore::min_cost(Id a, bool quoted) {
   return spine.empty() ? cost[a] : cost[spine.front()];
 }
 
+RegexStore::Id RegexStore::clipped(Id a, Runs& runs, bool escaped) {
+  if (const auto known = clipped_.find(a); known != clipped_.end()) return known->second;
+  fuel_ = kRowFuel;
+  Id out = a;
+  try {
+    out = clip(a, runs, escaped);
+  } catch (const GrammarError&) {  // too large: it stays as it is
+  }
+  return clipped_[a] = out;
+}
+
+RegexStore::Id RegexStore::clip(Id a, Runs& runs, bool escaped) {
+  if (const auto known = clipped_.find(a); known != clipped_.end()) return known->second;
+  const Nested nested(*this);
+  spend(1);
+  const Node node = nodes_[a];
+  Id out = a;
+  switch (node.kind) {
+    case Kind::kConcat: {
+      std::vector<Id> parts;
+      Id at = a;
+      for (; nodes_[at].kind == Kind::kConcat; at = nodes_[at].b) parts.push_back(clip(nodes_[at].a, runs, escaped));
+      out = clip(at, runs, escaped);
+      for (auto it = parts.rbegin(); it != parts.rend(); ++it) out = concat(*it, out);
+      break;
+    }
+    case Kind::kAlt: {
+      std::vector<Id> parts(children_.begin() + node.a, children_.begin() + node.a + node.b);
+      for (Id& part : parts) part = clip(part, runs, escaped);
+      out = alt(std::move(parts));
+      break;
+    }
+    case Kind::kRepeat: {
+      std::uint64_t most = runs.longest();
+      if (nodes_[node.a].kind == Kind::kSet) {
+        Characters set;
+        for (const CpRange r : sets_[nodes_[node.a].a].ranges()) {
+          for (Cp c = r.lo; c <= std::min<Cp>(r.hi, 0x7f); ++c) set.set(static_cast<std::uint8_t>(c));
+          set.other = set.other || r.hi > 0x7f;
+        }
+        most = runs.longest_run(set, escaped);
+      }
+      most += 2;  // a character that is begun before the token, and what may follow it
+      out = repeat(clip(node.a, runs, escaped), std::min(node.min, most), node.max > most ? kNoMax : node.max);
+      break;
+    }
+    default:
+      break;
+  }
+  if (out != a) clipped_[a] = out;
+  return out;
+}
+
 const CpAutomaton::Pieces& DerivativeAutomaton::row(State state) {
   const auto known = rows_.find(state);
   if (known != rows_.end()) return known->second;

@@ -10,19 +10,9 @@ namespace ag::regular {
 namespace {
 
 constexpr std::uint32_t kMostPlaces = 1u << 24;
-constexpr char kSimpleFrom[] = {'"', '\\', '/', 'b', 'f', 'n', 'r', 't'};
-constexpr char kSimpleTo[] = {'"', '\\', '/', '\b', '\f', '\n', '\r', '\t'};
-
-int hex_value(std::uint8_t byte) {
-  if (byte >= '0' && byte <= '9') return byte - '0';
-  if (byte >= 'a' && byte <= 'f') return byte - 'a' + 10;
-  if (byte >= 'A' && byte <= 'F') return byte - 'A' + 10;
-  return -1;
-}
-
 char simple_escape(unsigned char c) {
-  for (std::size_t i = 0; i < sizeof kSimpleFrom; ++i)
-    if (c == static_cast<unsigned char>(kSimpleTo[i])) return kSimpleFrom[i];
+  for (const SimpleEscape& e : kSimpleEscapes)
+    if (c == static_cast<unsigned char>(e.character)) return e.letter;
   return 0;
 }
 
@@ -157,9 +147,9 @@ std::uint32_t NameSet::next_in_escape(const Place& p, std::uint8_t byte) const {
   const std::uint32_t hi = end(p.first, p.depth);
   if (p.escape == kBackslash) {
     if (byte == 'u') return at(p.first, p.depth, kHex);
-    for (std::size_t i = 0; i < sizeof kSimpleFrom; ++i) {
-      if (byte != static_cast<std::uint8_t>(kSimpleFrom[i])) continue;
-      const auto found = with_byte(p.first, hi, p.depth, static_cast<std::uint8_t>(kSimpleTo[i]));
+    for (const SimpleEscape& e : kSimpleEscapes) {
+      if (byte != static_cast<std::uint8_t>(e.letter)) continue;
+      const auto found = with_byte(p.first, hi, p.depth, static_cast<std::uint8_t>(e.character));
       return found < hi ? at(found, p.depth + 1) : kDead;
     }
     return kDead;
@@ -351,9 +341,9 @@ std::uint32_t NameSet::few_live(State state, std::uint8_t* out) {
   const std::uint32_t hi = end(p.first, p.depth);
   if (p.escape == kBackslash) {
     bytes['u'] = true;
-    for (std::size_t i = 0; i < sizeof kSimpleFrom; ++i) {
-      if (with_byte(p.first, hi, p.depth, static_cast<std::uint8_t>(kSimpleTo[i])) < hi)
-        bytes[static_cast<std::size_t>(kSimpleFrom[i])] = true;
+    for (const SimpleEscape& e : kSimpleEscapes) {
+      if (with_byte(p.first, hi, p.depth, static_cast<std::uint8_t>(e.character)) < hi)
+        bytes[static_cast<std::size_t>(e.letter)] = true;
     }
   } else if (p.escape == kHex + 4) {
     bytes['\\'] = true;

@@ -18,7 +18,9 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <bitset>
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,6 +32,26 @@ namespace ag {
 namespace regular {
 class NameSet;
 }
+
+// A set of characters: ASCII ones by bit, all others together.
+struct Characters {
+  std::uint64_t ascii[2] = {0, 0};
+  bool other = false;
+  bool has(std::uint8_t b) const { return b < 0x80 && (ascii[b >> 6] >> (b & 63) & 1); }
+  bool has_lead(std::uint8_t b) const { return b < 0x80 ? has(b) : other; }
+  void set(std::uint8_t b) { ascii[b >> 6] |= std::uint64_t{1} << (b & 63); }
+  int count() const { return std::popcount(ascii[0]) + std::popcount(ascii[1]); }
+  auto operator<=>(const Characters&) const = default;
+};
+
+// How many characters one after the other some token has; at least, where that is all that matters.
+class Runs {
+ public:
+  virtual ~Runs() = default;
+  virtual std::uint32_t longest() const = 0;
+  // Of these characters alone. `escaped`: in a JSON string, where an escape may stand for any of them.
+  virtual std::uint32_t longest_run(const Characters& characters, bool escaped) = 0;
+};
 
 class Terminal {
  public:
@@ -105,6 +127,8 @@ class Terminal {
   virtual bool loops() const { return true; }
   // Of one request only: its masks are made anew each time and kept nowhere.
   virtual bool transient() const { return false; }
+  // A state that no token can tell from this one, though their counts differ (repetition compression): one for many.
+  virtual State alike(State state, Runs&) { return state; }
   // The terminal whose states and rows this one uses: what a cache of masks should be keyed by. Counted terminals with
   // different bounds share one.
   virtual Terminal* table() { return this; }

@@ -117,7 +117,8 @@ void Vocabulary::classify() {
       if (c == 0xF0) low = 0x90;
       if (c == 0xF4) high = 0x8F;
     }
-    chars_[i] = static_cast<std::uint8_t>(std::min<std::uint32_t>(chars, 255));
+    chars_[i] = static_cast<std::uint16_t>(chars);  // a token has at most 65,535 bytes
+    max_chars_ = std::max(max_chars_, chars);
     whole_[i] = whole && !expect;
   }
   all_bits_.assign(words(), 0);
@@ -173,7 +174,7 @@ std::vector<std::uint32_t> Vocabulary::longest_match(std::string_view text) cons
 }
 
 std::size_t Vocabulary::memory() const {
-  return blob_.capacity() + offset_.capacity() * 4 + ordinary_.capacity() + trie_.memory() + chars_.capacity() +
+  return blob_.capacity() + offset_.capacity() * 4 + ordinary_.capacity() + trie_.memory() + chars_.capacity() * 2 +
          whole_.capacity() + below_.capacity() * sizeof(Below);
 }
 

@@ -36,10 +36,9 @@ class Vocabulary {
   // Longest-match tokenisation of bytes by ordinary tokens; stops where no token fits.
   std::vector<std::uint32_t> longest_match(std::string_view text) const;
 
-  const ByteTrie& trie() const { return trie_; }  // ordinary tokens; values are ids
-  std::uint32_t chars(std::uint32_t id) const {
-    return chars_[id];
-  }  // UTF-8 characters, begun ones included; at most 255
+  const ByteTrie& trie() const { return trie_; }                      // ordinary tokens; values are ids
+  std::uint32_t chars(std::uint32_t id) const { return chars_[id]; }  // UTF-8 characters, begun ones included
+  std::uint32_t max_chars() const { return max_chars_; }              // of any token
   // Tokens whose byte string is whole UTF-8 characters only.
   bool whole(std::uint32_t id) const { return whole_[id]; }
   // What the bytes strictly below a node of the trie are; `partial`: some token there is not whole characters.
@@ -62,7 +61,9 @@ class Vocabulary {
   std::vector<std::uint32_t> end_;
   std::uint64_t fingerprint_ = 0;
   ByteTrie trie_;
-  std::vector<std::uint8_t> chars_, whole_;
+  std::vector<std::uint16_t> chars_;
+  std::uint32_t max_chars_ = 0;
+  std::vector<std::uint8_t> whole_;
   std::vector<Below> below_;
   std::vector<std::uint32_t> all_bits_;
 };
