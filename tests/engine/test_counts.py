@@ -21,7 +21,7 @@ def vocabulary(longest: int = 40) -> Vocabulary:
         *runs,
         *(f'{"a" * n}"' for n in SIZES if n < longest),
         *(f'"{"a" * n}' for n in SIZES if n < longest),
-        *(f'{"a" * n}-{"b" * n}' for n in SIZES if 2 * n < longest),
+        *(f"{'a' * n}-{'b' * n}" for n in SIZES if 2 * n < longest),
         *(f"\\n{'a' * n}" for n in (1, 4, 20) if n < longest),
         *(f"{'a' * n}\\u00e9{'a' * n}" for n in (1, 8, 14) if 2 * n + 6 <= longest),
         '","',
