@@ -22,7 +22,7 @@ from agentgram.messages import Message, as_messages, user
 from agentgram.models import guard
 from agentgram.models.base import CountsTokens, Model, ModelSettings, OnDenied
 from agentgram.policy import Policy, Principal
-from agentgram.run import EventHook, Out, Run, RunResult, Task
+from agentgram.run import EventHook, Out, Run, RunResult, Task, Visibility
 from agentgram.sessions import Session
 from agentgram.streaming import RunStream, SyncRunStream, run_blocking
 from agentgram.tools import RunContext, Tool, ToolFailed, Toolset, tool
@@ -53,6 +53,8 @@ class RunOptions(TypedDict, total=False):
     """The tools of this run, in place of the agent's."""
     on_event: EventHook | None
     """Told every event, after the agent's own hook."""
+    tainted: bool
+    """Whether outsiders may have written into the prompt or the messages: what ``tainted()`` asks for."""
 
 
 Prompt: TypeAlias = str | Message | Mapping[str, Any] | Sequence[Message | Mapping[str, Any]]
@@ -72,6 +74,7 @@ class Agent(Generic[Deps, Out]):
         deps_type: type[Deps] | None = None,
         instructions: Instructions = None,
         on_denied: OnDenied = "tell",
+        visibility: Visibility = "hidden",
         on_event: EventHook | None = None,
     ) -> None: ...
 
@@ -86,6 +89,7 @@ class Agent(Generic[Deps, Out]):
         deps_type: type[Deps] | None = None,
         instructions: Instructions = None,
         on_denied: OnDenied = "tell",
+        visibility: Visibility = "hidden",
         on_event: EventHook | None = None,
     ) -> None: ...
 
@@ -100,6 +104,7 @@ class Agent(Generic[Deps, Out]):
         deps_type: type[Deps] | None = None,
         instructions: Instructions = None,
         on_denied: OnDenied = "tell",
+        visibility: Visibility = "hidden",
         on_event: EventHook | None = None,
     ) -> None: ...
 
@@ -113,6 +118,7 @@ class Agent(Generic[Deps, Out]):
         deps_type: type[Any] | None = None,
         instructions: Instructions = None,
         on_denied: OnDenied = "tell",
+        visibility: Visibility = "hidden",
         on_event: EventHook | None = None,
     ) -> None:
         """Declares an agent.
@@ -128,6 +134,9 @@ class Agent(Generic[Deps, Out]):
             on_denied: What follows a denied call. ``tell``: the model reads that there is no such tool, and goes on;
                 ``stop``: the run ends; ``steer``: the model can only choose among what is permitted, and denied
                 intents do not show.
+            visibility: ``hidden``: the prompt shows each user the tools that the user may call, as they may be called;
+                what is not there is not known. ``masked``: it shows all of them to everybody, so that all users share
+                one prompt; calls are denied just the same.
             on_event: Told every event of every run, with the :class:`RunContext` of its run: for logs, traces and
                 metrics. Called on the run's thread, so it must not block; what it raises is logged.
 
@@ -136,6 +145,8 @@ class Agent(Generic[Deps, Out]):
         """
         if on_denied not in get_args(OnDenied):
             raise DefinitionError(f"on_denied is {on_denied!r}: use 'tell', 'stop' or 'steer'.")
+        if visibility not in get_args(Visibility):
+            raise DefinitionError(f"visibility is {visibility!r}: use 'hidden' or 'masked'.")
         if policy is not None and not isinstance(policy, Policy):
             raise DefinitionError(f"policy is {policy!r}: pass Policy(allow(...), deny(...)).")
         if not isinstance(model, str | PathLike | Model):
@@ -147,6 +158,7 @@ class Agent(Generic[Deps, Out]):
         self.deps_type = deps_type
         self.instructions = instructions
         self.on_denied: OnDenied = on_denied
+        self.visibility: Visibility = visibility
         self.on_event = on_event
         self._answer, self.output_schema = _answer(output_type)
         """JSON Schema of an answer (``output_schema``); None for text."""
@@ -232,7 +244,8 @@ class Agent(Generic[Deps, Out]):
         """
 
         async def ask(ctx: RunContext[Any], prompt: str) -> AsyncIterator[Any]:
-            async with self.stream(prompt, deps=ctx.deps, user=ctx.user, limits=limits, settings=settings) as events:
+            more: RunOptions = {"user": ctx.user, "limits": limits, "settings": settings, "tainted": ctx.tainted}
+            async with self.stream(prompt, deps=ctx.deps, **more) as events:
                 try:
                     async for event in events:
                         if not isinstance(event, FinalOutput):
@@ -267,6 +280,8 @@ class Agent(Generic[Deps, Out]):
             answer=self._answer,
             answer_schema=self.output_schema,
             on_denied=self.on_denied,
+            visibility=self.visibility,
+            tainted=options.get("tainted", False),
             tool_choice=options.get("tool_choice", "auto"),
             parallel=options.get("parallel", True),
             settings=options.get("settings") or ModelSettings(),

@@ -17,8 +17,9 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from agentgram.events import ApprovalNeeded, CallDenied, Event, ToolProgress, ToolResult
 from agentgram.messages import ToolCall, ToolResultPart
-from agentgram.policy import Decision, Policy, Principal
-from agentgram.tools import InvalidArguments, ModelRetry, RunContext, Tool, ToolFailed, Toolset
+from agentgram.policy import Decision
+from agentgram.rights import Rights
+from agentgram.tools import InvalidArguments, ModelRetry, RunContext, Tool, ToolDefinition, ToolFailed, Toolset
 
 Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str | None] | None] | None
 CallStatus: TypeAlias = Literal[
@@ -49,7 +50,11 @@ class CallRecord:
     seconds: float = 0.0
     """How long the function ran."""
     rule: str = ""
-    """The policy's rule, where one refused the call or wants a person to decide."""
+    """The policy's rule that decided: which allowed the call, refused it, or wants a person to decide."""
+    path: tuple[str | int, ...] = ()
+    """The argument that the rule does not let through; empty where it is the tool, or nothing is refused."""
+    trusted: bool = False
+    """Whether no outsider can have written into ``content``."""
 
     @property
     def name(self) -> str:
@@ -73,12 +78,15 @@ class CallRecord:
 
     def to_part(self) -> ToolResultPart:
         """The record as the model reads it."""
-        return ToolResultPart(name=self.name, content=self.content, call_id=self.id, error=self.error)
+        return ToolResultPart(
+            name=self.name, content=self.content, call_id=self.id, error=self.error, trusted=self.trusted
+        )
 
 
 def waiting(calls: Iterable[ToolCall]) -> list[CallRecord]:
     """Records of calls that have not been made."""
-    return [CallRecord(call=call, status="skipped", content="Not run: the run was stopped.") for call in calls]
+    content = "Not run: the run was stopped."
+    return [CallRecord(call=call, status="skipped", content=content, trusted=True) for call in calls]
 
 
 def refusal(name: str, tools: Iterable[str]) -> str:
@@ -86,6 +94,17 @@ def refusal(name: str, tools: Iterable[str]) -> str:
     known = ", ".join(tools)
     missing = f"There is no tool named {name!r}." if name else "That call cannot be made."
     return f"{missing} {f'The tools are: {known}.' if known else 'There are no tools.'}"
+
+
+def unfit(name: str, path: Sequence[str | int], tool: ToolDefinition | None) -> str:
+    """What the model reads when a tool is there and not for such a call; ``tool`` is narrowed to what may be called."""
+    if not path:
+        return f"{name} cannot be called now."
+    where = ".".join(map(str, path))
+    schema = {} if tool is None else tool.schema.get("properties", {}).get(path[0], {})
+    asked = {key: value for key, value in schema.items() if key not in ("description", "title", "default")}
+    told = f" It has to fit {to_json(asked).decode()}." if asked else ""
+    return f"{name} cannot be called with this {where}.{told}"
 
 
 def serialise(value: Any) -> str:
@@ -115,17 +134,10 @@ class Executor:
     """Runs the calls of one turn."""
 
     tools: Toolset
-    policy: Policy | None
-    user: Principal | None
+    rights: Rights
     emit: Callable[[Event], None]
     count: Callable[[str], int]
     """Tokens of a text, for results that are cut."""
-
-    def decide(self, tool: Tool[..., Any], arguments: dict[str, Any]) -> Decision:
-        """What the policy says of a call; everything is allowed where there is none."""
-        if self.policy is None or self.user is None:
-            return Decision(outcome="allowed", rule="", narrowed=tool.definition)
-        return self.policy.decide(self.user, tool, arguments)
 
     async def run(self, records: list[CallRecord], context: RunContext[Any], retries: Mapping[str, int]) -> None:
         """Runs calls side by side, and writes into ``records`` what became of each.
@@ -145,7 +157,7 @@ class Executor:
                 self._report(records[index])
                 return
             mine = replace(context, call_id=call.id, retry=retries.get(call.name, 0), _cancelled=threading.Event())
-            records[index] = CallRecord(call=call, status="cancelled", content="Cancelled while it ran.")
+            records[index] = CallRecord(call=call, status="cancelled", content="Cancelled while it ran.", trusted=True)
             try:
                 records[index] = await self._one(call, mine)
             finally:
@@ -176,7 +188,7 @@ class Executor:
 
     def _report(self, record: CallRecord) -> None:
         if record.status == "denied":
-            self.emit(CallDenied(tool=record.name, rule=record.rule))
+            self.emit(CallDenied(tool=record.name, path=record.path, rule=record.rule))
         elif record.status == "pending":
             self.emit(ApprovalNeeded(call=record.call, rule=record.rule))
         else:
@@ -193,32 +205,50 @@ class Executor:
     async def _one(self, call: ToolCall, context: RunContext[Any]) -> CallRecord:
         tool = self.tools.get(call.name)
         if tool is None:
-            return CallRecord(call=call, status="unknown", content=self._refusal(call.name))
-        decision = self.decide(tool, call.arguments)
+            return CallRecord(call=call, status="unknown", content=self._refusal(call.name), trusted=True)
+        decision = self.rights.decide(tool, call.arguments)
         if decision.denied:
-            return CallRecord(call=call, status="denied", content=self._refusal(call.name), rule=decision.rule)
+            return self._denied(tool, call, decision)
         try:
             value = tool.parameters.read(call.arguments)
         except InvalidArguments as error:
             text = f"The arguments of {call.name} are not valid: {error}."
-            return CallRecord(call=call, status="retry", content=text, exception=error)
+            return CallRecord(call=call, status="retry", content=text, exception=error, trusted=True)
         except Exception as error:  # a validator of the tool's own that fails instead of refusing
             return CallRecord(
-                call=call, status="failed", content=f"{tool.name} failed.", exception=_logged(tool, error)
+                call=call, status="failed", content=f"{tool.name} failed.", exception=_logged(tool, error), trusted=True
             )
+        decision = self.rights.decide(tool, call.arguments, tool.parameters.by_name(value))
+        if decision.denied:
+            return self._denied(tool, call, decision)
         if decision.ask or tool.function is None:
             # A tool without a function is answered by the caller, who is a person as far as the run can tell.
             return CallRecord(call=call, status="pending", content="Waiting for a person.", rule=decision.rule)
-        return await self._call(tool, call, value, context)
+        if not await self.rights.reserve(decision):
+            return self._denied(tool, call, decision)
+        return await self._call(tool, call, value, context, decision.rule)
+
+    def _denied(self, tool: Tool[..., Any], call: ToolCall, decision: Decision) -> CallRecord:
+        known = self.rights.decide(tool, None)
+        content = self._refusal(call.name) if known.denied else unfit(call.name, decision.path, known.narrowed)
+        return CallRecord(
+            call=call, status="denied", content=content, rule=decision.rule, path=decision.path, trusted=True
+        )
 
     def _refusal(self, name: str) -> str:
-        return refusal(name, [tool.name for tool in self.tools if not self.decide(tool, {}).denied])
+        return refusal(name, self.rights.visible())
 
-    async def _call(self, tool: Tool[..., Any], call: ToolCall, value: Any, context: RunContext[Any]) -> CallRecord:
+    async def _call(
+        self, tool: Tool[..., Any], call: ToolCall, value: Any, context: RunContext[Any], rule: str
+    ) -> CallRecord:
         start = time.perf_counter()
 
         def record(status: CallStatus, content: str, **more: Any) -> CallRecord:
-            return CallRecord(call=call, status=status, content=content, seconds=time.perf_counter() - start, **more)
+            seconds, trusted = time.perf_counter() - start, tool.output == "trusted"
+            self.rights.made(call, tool, succeeded=status == "done")
+            return CallRecord(
+                call=call, status=status, content=content, seconds=seconds, rule=rule, trusted=trusted, **more
+            )
 
         clock = asyncio.timeout(tool.timeout)
         try:

@@ -50,6 +50,8 @@ class ToolResultPart:
     """The id of the call that this answers."""
     error: bool = False
     """True when the text says why there is no result."""
+    trusted: bool = False
+    """True when no outsider can have written into the text: the host's own words, or a tool's that is declared so."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -250,7 +252,7 @@ def answered(history: Sequence[Message], following: Sequence[Message]) -> tuple[
     for result in [r for m in (*history[place:], first) for r in m.results]:
         if found := next((c for c in calls if (c.id, c.name) == (result.call_id, result.name)), None):
             calls.remove(found)
-    lost = [ToolResultPart(name=c.name, content=INTERRUPTED, call_id=c.id, error=True) for c in calls]
+    lost = [ToolResultPart(name=c.name, content=INTERRUPTED, call_id=c.id, error=True, trusted=True) for c in calls]
     if not lost:
         return tuple(following)
     rest = following[1:] if first.parts else following

@@ -17,13 +17,15 @@ from typing_extensions import TypeVar
 from agentgram.breaker import Breaker
 from agentgram.errors import LimitExceeded, ModelError, PolicyError, RunCancelled, RunError
 from agentgram.events import CallDenied, Event, FinalOutput, MalformedCall, StepEnd, ToolCallEnd
-from agentgram.executor import CallRecord, Executor, Instructions, refusal, waiting, written
+from agentgram.executor import CallRecord, Executor, Instructions, refusal, unfit, waiting, written
 from agentgram.formats.request import Only, Request, ToolChoice
 from agentgram.limits import Limits, Usage
 from agentgram.messages import Message, Part, ToolCall, ToolResultPart, answered, system, tool_results, user
 from agentgram.models import guard
 from agentgram.models.base import Model, ModelRequest, ModelSettings, OnDenied, count_tokens
 from agentgram.policy import Policy, Principal
+from agentgram.policy.state import Past
+from agentgram.rights import Rights
 from agentgram.sessions import Keeper, Session
 from agentgram.tools import RunContext, ToolDefinition, Toolset
 from agentgram.tools.signature import describe
@@ -32,6 +34,9 @@ Out = TypeVar("Out", default=str)
 RunStatus: TypeAlias = Literal["done", "denied", "pending", "failed", "limit", "cancelled"]
 """``done``: there is an answer; ``denied``: stopped at a denied call; ``pending``: waits for a person; the rest: the
 run failed, and the result is carried by the error."""
+
+Visibility: TypeAlias = Literal["hidden", "masked"]
+"""Whether the prompt shows a user's tools only, or all of them; what may be called is the same."""
 
 EventHook: TypeAlias = Callable[[Event, RunContext[Any]], None]
 """Told every event, with the context of the run that it belongs to."""
@@ -89,6 +94,8 @@ class Task:
     prompt: Sequence[Message]
     session: Session | None = None
     on_event: Sequence[EventHook] = ()
+    visibility: Visibility = "hidden"
+    tainted: bool = False
 
 
 class Run(Generic[Out]):
@@ -114,10 +121,13 @@ class Run(Generic[Out]):
         self.id = uuid.uuid4().hex
         self._tell_reader = emit
         self._pause = pause
+        past = Past(tainted=task.tainted)
+        self._rights = Rights(
+            policy=task.policy, user=task.principal, tools=task.tools, session=task.session, past=past
+        )
         self._executor = Executor(
             tools=task.tools,
-            policy=task.policy,
-            user=task.principal,
+            rights=self._rights,
             emit=self._emit,
             count=lambda text: count_tokens(task.model, text),
         )
@@ -183,6 +193,7 @@ class Run(Generic[Out]):
                 self._messages = [*history, *answered(history, self.task.prompt)]
                 self._history = self._keeper.kept
             self._named = sum(len(message.calls) for message in self._messages)
+            self._rights.remember(self._messages)
             await self._keeper.keep(self._messages)
             try:
                 yield
@@ -220,8 +231,7 @@ class Run(Generic[Out]):
             self._conclude(end.message, waiting(end.message.calls), [])
             self._status = "denied"
         elif end.message.calls or wanted or end.message.malformed:
-            visible = [definition.name for definition in request.permitted.tools]
-            await self._act(end, [_refused(event, visible) for event in wanted])
+            await self._act(end, [_refused(event, request.permitted) for event in wanted])
         else:
             self._finish(end)
 
@@ -232,10 +242,8 @@ class Run(Generic[Out]):
             PolicyError: The policy leaves nothing of what ``tool_choice`` asks for.
         """
         task = self.task
-        declared = [tool.definition for tool in task.tools]
-        permitted = declared
-        if task.policy is not None and task.principal is not None:
-            permitted = task.policy.tools_for(task.principal, declared)
+        narrow = await self._rights.step()
+        declared, permitted = task.tools.definitions, narrow.permitted
         choice: ToolChoice = "auto" if self._satisfied and task.tool_choice != "none" else task.tool_choice
         if self._circling:
             choice = "none"
@@ -253,13 +261,15 @@ class Run(Generic[Out]):
                 output_schema=task.answer_schema,
             )
 
-        shown = request(permitted)
+        allowed = request(permitted)
         return ModelRequest(
-            declared=shown if permitted == declared else request(declared),
-            permitted=shown,
+            declared=allowed if permitted == narrow.sampled else request(narrow.sampled),
+            permitted=allowed,
+            visible=request(declared) if task.visibility == "masked" else None,
             settings=task.settings,
             on_denied=task.on_denied,
-            rule_for=self._rule,
+            left=narrow.left,
+            denial=self._rights.denial,
             step=self._usage.steps + 1,
         )
 
@@ -276,12 +286,9 @@ class Run(Generic[Out]):
         for name in choice.names if isinstance(choice, Only) else ():
             if name in self.task.tools and name not in names:
                 raise PolicyError(
-                    f"tool_choice names {name!r}, which the policy denies to {self.task.principal}: {self._rule(name)}."
+                    f"tool_choice names {name!r}, which the policy denies to {self.task.principal}: "
+                    f"{self._rights.decide(self.task.tools[name], None).rule}."
                 )
-
-    def _rule(self, name: str) -> str:
-        tool = self.task.tools.get(name)
-        return self._executor.decide(tool, {}).rule if tool is not None else ""
 
     def _context(self) -> RunContext[Any]:
         return RunContext(
@@ -291,6 +298,7 @@ class Run(Generic[Out]):
             usage=self._usage,
             messages=tuple(self._messages),
             run_id=self.id,
+            tainted=self._rights.past.tainted,
             _cancelled=threading.Event(),
         )
 
@@ -365,7 +373,8 @@ class Run(Generic[Out]):
         records = waiting(message.calls)
         if end.finish == "length" and isinstance(message.parts[-1], ToolCall):
             # Its end was written by the shortest way, not by the model: 500 may have become 5.
-            records[-1] = replace(records[-1], status="retry", content=f"The call {CUT} Write it again, shorter.")
+            content = f"The call {CUT} Write it again, shorter."
+            records[-1] = replace(records[-1], status="retry", content=content)
         context = self._context()
         try:
             self._circling = self._breaker.before(records)
@@ -390,14 +399,17 @@ class Run(Generic[Out]):
         """Puts what became of a turn's calls into the conversation and the result."""
         denied = [record for record in records if record.status == "denied"]
         made = [record for record in records if record.status not in ("denied", "pending", "skipped", "repeated")]
-        self._denied += [CallDenied(tool=record.name, rule=record.rule) for record in denied]
+        self._denied += [CallDenied(tool=r.name, path=r.path, rule=r.rule) for r in denied]
         self._pending += [record for record in records if record.status == "pending"]
         self._calls += made
         self._satisfied = self._satisfied or any(record.status in ("done", "failed") for record in made)
         self._usage += Usage(tool_calls=len(made), denied=len(denied))
         unread = [
             ToolResultPart(
-                name="error", content=f"That call could not be read: {part.reason}. Write it again.", error=True
+                name="error",
+                content=f"That call could not be read: {part.reason}. Write it again.",
+                error=True,
+                trusted=True,
             )
             for part in message.malformed
         ]
@@ -439,5 +451,9 @@ class Run(Generic[Out]):
         self._messages.append(user(f"{problem} Answer again, in JSON only."))
 
 
-def _refused(event: CallDenied, tools: Sequence[str]) -> ToolResultPart:
-    return ToolResultPart(name=event.tool or "error", content=refusal(event.tool, tools), error=True)
+def _refused(event: CallDenied, permitted: Request) -> ToolResultPart:
+    tool = permitted.tool(event.tool)
+    content = refusal(event.tool, [t.name for t in permitted.tools])
+    if tool is not None:
+        content = unfit(event.tool, event.path, tool)
+    return ToolResultPart(name=event.tool or "error", content=content, error=True, trusted=True)

@@ -147,9 +147,12 @@ CREATE TABLE IF NOT EXISTS sessions (
 CREATE TABLE IF NOT EXISTS messages (
     session TEXT NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (session, number)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS counts (
+    scope TEXT NOT NULL, rule TEXT NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (scope, rule)
+) WITHOUT ROWID;
 """
-_FORMAT = 1
-"""What ``PRAGMA user_version`` says of files of this shape."""
+_FORMAT = 2
+"""What ``PRAGMA user_version`` says of files of this shape; those before it are brought to it."""
 _BUSY_SECONDS = 30.0
 """How long one process waits for another's transaction; these take milliseconds."""
 
@@ -255,6 +258,14 @@ class SQLiteSession:
         """Gives the session free; see :meth:`Session.release`."""
         await self._in_thread(self._hold, run_id, None)
 
+    async def used(self, scope: str, rule: str) -> int:
+        """How many calls a rule has let through; see :class:`agentgram.policy.state.Counts`."""
+        return await self._in_thread(_used, scope, rule)
+
+    async def reserve(self, scope: str, rule: str, most: int) -> bool:
+        """Counts one more call, in one transaction; see :class:`agentgram.policy.state.Counts`."""
+        return await settled(self._in_thread(_reserve, scope, rule, most))
+
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         with _transaction(self.path, self._file) as file:
@@ -312,6 +323,18 @@ class SQLiteSession:
         )
 
 
+def _used(db: sqlite3.Connection, scope: str, rule: str) -> int:
+    row = db.execute("SELECT used FROM counts WHERE scope = ? AND rule = ?", (scope, rule)).fetchone()
+    return row[0] if row else 0
+
+
+def _reserve(db: sqlite3.Connection, scope: str, rule: str, most: int) -> bool:
+    if _used(db, scope, rule) >= most:
+        return False
+    db.execute("INSERT INTO counts VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET used = used + 1", (scope, rule))
+    return True
+
+
 def _messages(db: sqlite3.Connection, id: str) -> tuple[Message, ...]:
     rows = db.execute("SELECT body FROM messages WHERE session = ? ORDER BY number", (id,))
     return tuple(Message.from_dict(json.loads(body)) for (body,) in rows)
@@ -334,7 +357,7 @@ class _File:
             return
         self.db.execute("BEGIN IMMEDIATE")
         try:
-            if (found := self._format()) not in (0, _FORMAT):
+            if (found := self._format()) > _FORMAT:
                 raise RunError(f"{path} was written by another version (format {found}, this is {_FORMAT}).")
             for statement in _SCHEMA.split(";"):
                 self.db.execute(statement)

@@ -20,6 +20,7 @@ from agentgram.events import CallDenied, StepEnd, ToolCallStart
 from agentgram.formats import Request, get_format
 from agentgram.messages import user
 from agentgram.models import ModelRequest, ModelSettings, OnDenied
+from agentgram.models.base import Denial
 from agentgram.testing.grammar import AdversarialModel
 from agentgram.tools.definition import ToolDefinition
 
@@ -138,7 +139,11 @@ def request(*, denied: bool, on_denied: OnDenied = "tell", seed: int | None = No
     permitted = Request(messages=declared.messages, tools=ALLOWED) if denied else declared
     settings = ModelSettings(max_tokens=800, seed=seed)
     return ModelRequest(
-        declared=declared, permitted=permitted, settings=settings, on_denied=on_denied, rule_for=lambda n: f"deny {n}"
+        declared=declared,
+        permitted=permitted,
+        settings=settings,
+        on_denied=on_denied,
+        denial=lambda n, _: Denial((), f"deny {n}"),
     )
 
 

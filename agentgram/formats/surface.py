@@ -215,7 +215,7 @@ class SurfaceCodec:
                 pairs = self._pairs(properties, required, depth + 1)
                 options.append(e.Seq([e.Lit("{"), *self._listed(pairs, None, slot), e.Lit("}")]))
             else:
-                options.append(self._json(here, slot))
+                options += [*self._listed_strings(here, root, slot), self._json(here, slot)]
         if slot.lenient and not self.quote and depth == 0:
             options += self._tolerated(schema, slot)
         return options[0] if len(options) == 1 else e.Choice(options)
@@ -242,6 +242,17 @@ class SurfaceCodec:
 
     def _json(self, schema: Schema, slot: Slot) -> e.Spec:
         return as_json(schema, slot.schema, slot.unsupported)
+
+    def _listed_strings(self, schema: Schema, root: Schema, slot: Slot) -> list[e.Spec]:
+        """Strings of a list in the quotes that any other string may have."""
+        if kinds(schema, root) != {"string"} or constraints(schema) not in ({"const"}, {"enum"}):
+            return []
+        listed = [schema["const"]] if "const" in schema else schema["enum"]
+        strings = [v for v in dict.fromkeys(listed) if isinstance(v, str)]
+        if not self.quote:
+            return [e.Lit(f"'{v}'") for v in strings if re.fullmatch(_SINGLE, f"'{v}'") and "\\" not in v]
+        quote = spelled(self.quote, slot.tokens)
+        return [e.Seq([quote, e.Lit(v), quote]) for v in strings if v and self._may_stand(v, slot)]
 
     def _words(self, schema: Schema, root: Schema) -> e.Spec:
         listed = [schema["const"]] if "const" in schema else schema.get("enum", [True, False, None])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from agentgram.errors import DefinitionError
 from agentgram.events import CallDenied, ParserEvent, StepEnd
@@ -39,6 +39,15 @@ class ModelSettings:
             raise DefinitionError(f"max_tokens is {self.max_tokens}: it must be at least 1.")
 
 
+class Denial(NamedTuple):
+    """Why something is denied, for :class:`agentgram.events.CallDenied`."""
+
+    path: tuple[str | int, ...]
+    """The argument that is refused; empty where the tool is."""
+    rule: str
+    """The rule by which it is."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelRequest:
     """One turn, as a run asks it of a model: what is declared, and what of it is permitted.
@@ -50,12 +59,21 @@ class ModelRequest:
     declared: Request
     """S: every tool as declared, hidden ones by name too. Its messages are those of ``permitted``."""
     permitted: Request
-    """P: the tools of this user, narrowed; this is what the prompt shows."""
+    """P: the tools of this user, narrowed."""
     settings: ModelSettings = ModelSettings()
     on_denied: OnDenied = "tell"
-    rule_for: Callable[[str], str] = lambda _name: ""
-    """Names the rule by which a tool (or its arguments) is denied; for :class:`agentgram.events.CallDenied`."""
+    visible: Request | None = None
+    """What the prompt shows, where that is more than what is permitted; its tools are not narrowed."""
+    left: Mapping[str, int] = field(default_factory=dict)
+    """How many calls of a tool the turn may hold, for tools whose calls are counted."""
+    denial: Callable[[str, Mapping[str, Any] | None], Denial | None] = lambda _name, _arguments: None
+    """Why a tool, or a call of it with these arguments, is denied; None where it is not."""
     step: int = 1
+
+    @property
+    def shown(self) -> Request:
+        """What the prompt is rendered from."""
+        return self.permitted if self.visible is None else self.visible
 
 
 ModelEvent: TypeAlias = ParserEvent | CallDenied | StepEnd

@@ -2,8 +2,8 @@
 
 Two grammars run side by side where they differ (``policy``: refuse, do not steer). *Declared* (S) holds every tool, so
 that a wish for a denied one shows itself; *permitted* (P) is narrowed to the user. A token is sampled under S and
-appended only when P accepts it. One that S allows and P does not is a *denied intent*: it is not appended, the tool's
-name is read off by continuing under S on the side, and the turn ends with one ``CallDenied``.
+appended only when P accepts it. One that S allows and P does not is a *denied intent*: it is not appended, the
+tool's name and the argument are read off by continuing under S on the side, and the turn ends with one ``CallDenied``.
 
 Nothing here knows a format, a tokenizer or torch: a :class:`Backend` gives logits for a context, the format gives
 grammars and a parser, the engine gives matchers.
@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgram.engine import allocate_mask, apply_mask
 from agentgram.errors import ContextOverflow, DefinitionError, ModelError
-from agentgram.events import ArgumentsDelta, CallDenied, StepEnd, ToolCallStart
+from agentgram.events import CallDenied, StepEnd, ToolCallEnd, ToolCallStart
 from agentgram.messages import Message
-from agentgram.models.base import ModelEvent, ModelRequest, ModelSettings
+from agentgram.models.base import Denial, ModelEvent, ModelRequest, ModelSettings
 
 if TYPE_CHECKING:
     from agentgram.engine import Engine, Grammar, Matcher, Vocabulary
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 NAMING_TOKENS = 256
 """How far the loop follows a denied intent, in tokens, to learn the tool's name (names have at most 128 bytes)."""
+ARGUMENT_TOKENS = 64
+"""How far it then follows the arguments; what is open after that is closed by the shortest legal end."""
+NO_REASON = Denial((), "")
+"""Where nobody can say why."""
 GRAMMARS_KEPT = 64
 """How many compiled grammars a decoder keeps for requests that come again."""
 
@@ -110,6 +114,8 @@ class Decoder:
         self.format = format
         self.context = context
         self._grammars: OrderedDict[Hashable, Grammar] = OrderedDict()
+        self._requests: OrderedDict[Hashable, tuple[object, Grammar]] = OrderedDict()
+        """The grammars by what they were asked for, with the objects whose identity is part of that."""
 
     def decode(
         self, backend: Backend, request: ModelRequest, prompt: Prompt, cancelled: Callable[[], bool] = lambda: False
@@ -140,6 +146,10 @@ class Decoder:
         Raises:
             GrammarError: The tools or the output type cannot be compiled.
         """
+        key = _key(request, prompt)
+        if key is not None and (known := self._requests.get(key)) is not None:
+            self._requests.move_to_end(key)
+            return known[1]
         spec = self.format.grammar(request, special=self.engine.vocab.special, prompt=prompt)
         grammar = self._grammars.get(spec)
         if grammar is None:
@@ -147,6 +157,10 @@ class Decoder:
             if len(self._grammars) > GRAMMARS_KEPT:
                 self._grammars.popitem(last=False)
         self._grammars.move_to_end(spec)
+        if key is not None:
+            self._requests[key] = ((request.tools, request.output_schema), grammar)
+            if len(self._requests) > GRAMMARS_KEPT:
+                self._requests.popitem(last=False)
         return grammar
 
 
@@ -159,6 +173,14 @@ def speller(vocabulary: Vocabulary) -> Callable[[int], bytes]:
         return vocabulary.token_bytes(token) if name is None else name
 
     return spell
+
+
+def _key(request: Request, prompt: Prompt | None) -> Hashable | None:
+    """What a request's grammar depends on; None where that cannot be told by looking at objects that never change."""
+    if prompt is None or not isinstance(request.tools, tuple):
+        return None
+    how = (request.tool_choice, request.parallel, request.reasoning, prompt.prefill, prompt.reasons)
+    return (id(request.tools), id(request.output_schema), *how)
 
 
 def _same_turn(a: Request, b: Request) -> bool:
@@ -203,6 +225,8 @@ class _Turn:
         self.tokens: list[int] = []
         self.sampled = 0
         self.forced = 0
+        self.begun: dict[str, int] = {}
+        """Calls of each tool that the turn holds."""
         self.budget = request.settings.max_tokens
         if self.context is not None:
             self.budget = min(self.budget, self.context - self.start)
@@ -241,7 +265,11 @@ class _Turn:
                 yield from self._end("stop")
                 return
             self.forced += 0 if chosen else legal
-            yield from self._append(tokens[:legal])
+            events, exhausted = self._append(tokens[:legal])
+            yield from events
+            if exhausted is not None:
+                yield from self._refuse_another(*exhausted)
+                return
             if len(self.tokens) >= self.budget:
                 yield from self._end("length")
                 return
@@ -278,11 +306,30 @@ class _Turn:
                 _must(self.declared.accept(token), self, token)
         return True
 
-    def _append(self, tokens: Sequence[int]) -> Iterator[ModelEvent]:
+    def _append(self, tokens: Sequence[int]) -> tuple[list[ModelEvent], tuple[str, int] | None]:
+        """What the tokens tell; and, where one begins a call too many, the tool and where to cut before it."""
         self.backend.append(tokens)
+        told: list[ModelEvent] = []
         for token in tokens:
             self.tokens.append(token)
-            yield from self.parser.feed_token(token)
+            settled = self.parser.commit_offset
+            for event in self.parser.feed_token(token):
+                if isinstance(event, ToolCallStart) and not self._may_begin(event.name):
+                    call = self.parser.open_call
+                    return told, (event.name, settled if call is None else call.offset)
+                told.append(event)
+        return told, None
+
+    def _may_begin(self, name: str) -> bool:
+        """Whether the turn may hold one more call of a tool; counts it."""
+        self.begun[name] = self.begun.get(name, 0) + 1
+        return self.begun[name] <= self.request.left.get(name, self.begun[name])
+
+    def _refuse_another(self, name: str, offset: int) -> Iterator[ModelEvent]:
+        """The grammar does not count calls of one tool; one too many is taken back as soon as its name is known."""
+        _, rule = self.request.denial(name, None) or NO_REASON
+        yield CallDenied(tool=name, rule=rule)
+        yield from self._withdraw("denied", offset)
 
     def _close(self) -> Iterator[ModelEvent]:
         """The budget is used up but for the shortest legal end: writes that."""
@@ -290,16 +337,17 @@ class _Turn:
         for token in tokens:
             _must(self.permitted.accept(token), self, token)
         self.forced += len(tokens)
-        yield from self._append(tokens)
-        yield from self._end("length")
+        events, exhausted = self._append(tokens)
+        yield from events
+        yield from self._end("length") if exhausted is None else self._refuse_another(*exhausted)
 
     def _end(self, finish: str) -> Iterator[ModelEvent]:
         yield from self.parser.finish()
         yield self._step_end(self.parser.close(), finish)
 
-    def _withdraw(self, finish: str) -> Iterator[ModelEvent]:
+    def _withdraw(self, finish: str, settled: int | None = None) -> Iterator[ModelEvent]:
         """Ends the turn before an unfinished call: rolls back to where its trigger began."""
-        settled = self.parser.commit_offset
+        settled = self.parser.commit_offset if settled is None else settled
         text = self.prefill + b"".join(map(self.spell, self.tokens))
         kept, length = 0, len(self.prefill)
         for token in self.tokens:
@@ -327,34 +375,41 @@ class _Turn:
 
     def _deny(self, token: int) -> Iterator[ModelEvent]:
         """S allows this token and P does not: the intent is reported, and nothing of it stays."""
-        tool, path = self._intent(token)
-        yield CallDenied(tool=tool, path=path, rule=self.request.rule_for(tool))
+        tool, arguments = self._intent(token)
+        path, rule = self.request.denial(tool, arguments) or NO_REASON
+        yield CallDenied(tool=tool, path=path, rule=rule)
         yield from self._withdraw("denied")
 
-    def _intent(self, token: int) -> tuple[str, tuple[str | int, ...]]:
-        """Which tool was meant, and where in its arguments P parted from S: follows S on the side until it shows."""
+    def _intent(self, token: int) -> tuple[str, dict[str, Any] | None]:
+        """Which tool was meant, and with which arguments where it is permitted: follows S on the side to find out."""
         matcher = self.declared
         assert matcher is not None, "one grammar cannot disagree with itself"
         parser = self._parser()
         for committed in self.tokens:
             parser.feed_token(committed)
-        path: tuple[str | int, ...] = ()
-        for _ in range(NAMING_TOKENS):
-            _must(matcher.accept(token), self, token)
-            for event in () if matcher.ended else parser.feed_token(token):
-                if isinstance(event, ToolCallStart) and self.request.permitted.tool(event.name) is None:
-                    return event.name, ()
-                if isinstance(event, ArgumentsDelta):
-                    path = event.path
-            call = parser.open_call
-            if call is not None and call.name:
-                return call.name, path
-            if matcher.ended:
-                break
-            self.backend.append([token])
-            self.sampled += 1
-            token = (self._forced(matcher) or [self._choose()])[0]
-        return "", ()
+        name, tokens, left = "", [token], NAMING_TOKENS
+        while True:
+            for each in tokens:
+                _must(matcher.accept(each), self, each)
+                for event in () if matcher.ended else parser.feed_token(each):
+                    if isinstance(event, ToolCallEnd):
+                        return event.call.name, event.call.arguments
+                    if isinstance(event, ToolCallStart) and self.request.permitted.tool(event.name) is None:
+                        return event.name, None
+            if not name and (call := parser.open_call) is not None and call.name:
+                name, left = call.name, ARGUMENT_TOKENS
+                if self.request.permitted.tool(name) is None:
+                    return name, None
+            if matcher.ended or left < 0:
+                ended = (event for event in parser.finish() if isinstance(event, ToolCallEnd))
+                return next(((event.call.name, event.call.arguments) for event in ended), (name, None))
+            self.backend.append(tokens)
+            left -= 1
+            if left > 0:
+                tokens = self._forced(matcher) or [self._choose()]
+                self.sampled += 1
+            else:
+                tokens, left = matcher.shortest_end_tokens(), -1
 
     def _parser(self) -> Parser:
         return self.format.parser(self.seen, self.vocabulary, prompt=self.prompt)

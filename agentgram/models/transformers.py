@@ -120,10 +120,10 @@ class TransformersModel:
         # The forward thread may encode at the same time: that only reads, for no truncation or padding is ever set.
         if isinstance(what, str):
             return len(self.tokenizer(what, add_special_tokens=False)["input_ids"])
-        return len(self.format.render(what.permitted, self.tokenizer).tokens or ())
+        return len(self.format.render(what.shown, self.tokenizer).tokens or ())
 
     def _turn(self, request: ModelRequest, stopped: Callable[[], bool]) -> Iterator[ModelEvent]:
-        prompt = self.format.render(request.permitted, self.tokenizer)
+        prompt = self.format.render(request.shown, self.tokenizer)
         return self._decoder.decode(self.backend, request, prompt, stopped)
 
 

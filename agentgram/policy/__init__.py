@@ -1,8 +1,33 @@
-"""Policy: who may call what. Refuse, do not steer."""
+"""Policy: who may call what, with which arguments. Refuse, do not steer."""
 
 from __future__ import annotations
 
-from agentgram.policy.policy import Decision, Policy, Rule, allow, ask, deny
+from agentgram.policy.conditions import Condition, State, after, tainted, times
+from agentgram.policy.constraints import Constraint, ge, gt, le, lt, matches, one_of, same_as, under
+from agentgram.policy.policy import Decision, Policy
+from agentgram.policy.rules import Rule, allow, ask, deny
 from agentgram.principal import Principal
 
-__all__ = ["Decision", "Policy", "Principal", "Rule", "allow", "ask", "deny"]
+__all__ = [
+    "Condition",
+    "Constraint",
+    "Decision",
+    "Policy",
+    "Principal",
+    "Rule",
+    "State",
+    "after",
+    "allow",
+    "ask",
+    "deny",
+    "ge",
+    "gt",
+    "le",
+    "lt",
+    "matches",
+    "one_of",
+    "same_as",
+    "tainted",
+    "times",
+    "under",
+]

@@ -166,13 +166,13 @@ class GrammarModel:
 
     def count_tokens(self, what: str | ModelRequest) -> int:
         """Tokens of a text, or of the prompt of a turn, in this model's vocabulary."""
-        text = what if isinstance(what, str) else self.format.render(what.permitted).text
+        text = what if isinstance(what, str) else self.format.render(what.shown).text
         return len(self.vocabulary.encode(text.encode()))
 
     def turn(self, request: ModelRequest) -> Iterator[ModelEvent]:
         """Writes one turn, without an event loop."""
         seed = request.settings.seed
-        prompt = self.format.render(request.permitted)
+        prompt = self.format.render(request.shown)
         with self._lock:  # runs of several threads may share the model; what they share of it is used here only
             random = np.random.default_rng([abs(self.seed), self.turns, 0 if seed is None else abs(seed) + 1])
             self.turns += 1

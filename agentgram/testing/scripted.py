@@ -21,7 +21,7 @@ from agentgram.events import (
 )
 from agentgram.messages import MalformedPart, Message, Part, ReasoningPart, TextPart, ToolCall, ToolResultPart
 from agentgram.models import guard
-from agentgram.models.base import ModelEvent, ModelRequest
+from agentgram.models.base import Denial, ModelEvent, ModelRequest
 
 Piece: TypeAlias = str | ToolCall | TextPart | ReasoningPart | MalformedPart
 Turn: TypeAlias = Piece | Message | Sequence[Piece]
@@ -118,10 +118,11 @@ class ScriptedModel:
             words += _words(part)
             if isinstance(part, ToolCall):
                 self._check(part, request, calls)
-                if request.declared.tool(part.name) and not request.permitted.tool(part.name):
+                denial = _denial(part, request, [w.name for w in written if isinstance(w, ToolCall)])
+                if denial is not None:
                     if request.on_denied == "steer":
                         continue
-                    yield CallDenied(tool=part.name, rule=request.rule_for(part.name))
+                    yield CallDenied(tool=part.name, path=denial.path, rule=denial.rule)
                     yield _end(request, written, words, "denied")
                     return
                 for event in _call_events(part, calls):
@@ -143,6 +144,17 @@ class ScriptedModel:
             raise ModelError(f"the script calls {part.name!r}, but tool_choice is 'none': no model could.")
         if calls and not request.permitted.parallel:
             raise ModelError(f"the script calls {part.name!r} as a second call, but parallel is False: no model could.")
+
+
+def _denial(part: ToolCall, request: ModelRequest, before: Sequence[str]) -> Denial | None:
+    """Why a masked model could not write this call of a tool that is declared; None where it could."""
+    if request.declared.tool(part.name) is None:
+        return None
+    if request.permitted.tool(part.name) is None:
+        return request.denial(part.name, None) or Denial((), "")
+    if before.count(part.name) >= request.left.get(part.name, len(before) + 1):
+        return request.denial(part.name, None) or Denial((), "")
+    return request.denial(part.name, part.arguments)
 
 
 def _end(request: ModelRequest, written: Sequence[Part], words: int, finish: str) -> StepEnd:

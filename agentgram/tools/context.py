@@ -39,6 +39,8 @@ class RunContext(Generic[Deps]):
     """The conversation so far, the turn with this call included."""
     run_id: str = ""
     """The run's id."""
+    tainted: bool = False
+    """Whether outsiders may have written into the conversation: a tool's result that is not declared trusted."""
     _spent: list[Usage] = field(default_factory=list, repr=False, compare=False)
     """What runs inside a tool have used: the run adds it to its own."""
     _cancelled: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)

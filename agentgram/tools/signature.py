@@ -9,9 +9,10 @@ import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
 
@@ -50,6 +51,11 @@ class _JsonSchema(GenerateJsonSchema):
         if len(number) > 1:
             return number
         return {"anyOf": [number, {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]+)?$"}]}
+
+    def encode_default(self, dft: Any) -> Any:
+        if isinstance(dft, Decimal) and Decimal(repr(float(dft))) == dft:
+            return int(dft) if dft == dft.to_integral_value() else float(dft)  # as the schema has it, not as a text
+        return super().encode_default(dft)
 
     def model_schema(self, schema: Any) -> JsonSchemaValue:
         return _close(super().model_schema(schema), schema["cls"])
@@ -107,6 +113,8 @@ class Parameters:
     """Parameters that come from the run: never shown, never generated."""
     rebuild: Callable[[Mapping[str, Bound]], Parameters] | None = None
     """Makes the same parameters with more of them bound; None where that cannot be."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What an argument is called in the schema, and in Python; where these differ."""
 
     def read(self, arguments: str | Mapping[str, Any]) -> Any:
         """Validates a call's arguments, given as JSON text or as JSON values.
@@ -136,6 +144,17 @@ class Parameters:
                 raise InvalidArguments(
                     f"unknown argument {', '.join(map(repr, unknown))}; known: {', '.join(known) or 'none'}"
                 )
+
+    def by_name(self, value: Any) -> dict[str, Any]:
+        """What :meth:`read` returned, argument by argument, by the names that the schema has for them."""
+        found = {}
+        for name in self.schema.get("properties", {}):
+            attribute = self.names.get(name, name)
+            if not self.whole and attribute in value:
+                found[name] = value[attribute]
+            elif self.whole and hasattr(value, attribute):
+                found[name] = getattr(value, attribute)
+        return found
 
     def arrange(self, value: Any, context: RunContext[Any]) -> tuple[list[Any], dict[str, Any]]:
         """The positional and keyword arguments for the function, from a validated value and the run's context."""
@@ -239,6 +258,7 @@ def of_function(
     return Parameters(
         schema=_describe_properties(_schema(adapter, f"tool {name!r}"), documentation(function)[1]),
         validate=lambda text: _values(adapter.validate_json(text, strict=True)),
+        names=_aliases((n, m) for n, hint, _ in fields_ for m in getattr(hint, "__metadata__", ())),
         positional=tuple(positional),
         context=context,
         bound=bound,
@@ -276,6 +296,7 @@ def of_model(model: type[BaseModel], run: Callable[..., Any], *, name: str, scop
     return Parameters(
         schema=_describe_properties(schema, documentation(model)[1]),
         validate=lambda text: adapter.validate_json(text, strict=True),
+        names=_aliases(model.model_fields.items()),
         whole=True,
         context="" if rest else None,
     )
@@ -404,6 +425,17 @@ def _adapter(parameters: Iterable[tuple[str, Any, Any]], name: str) -> TypeAdapt
         return TypeAdapter(cls)
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise DefinitionError(f"tool {name!r} has a parameter that Pydantic cannot describe: {error}") from error
+
+
+def _aliases(fields_: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """The names under which a schema publishes fields, where these are not their own."""
+    out = {}
+    for name, info in fields_:
+        alias = getattr(info, "validation_alias", None) or getattr(info, "alias", None)
+        alias = alias.choices[0] if isinstance(alias, AliasChoices) else alias
+        if isinstance(alias, str):
+            out[alias] = name
+    return out
 
 
 def _values(instance: Any) -> dict[str, Any]:

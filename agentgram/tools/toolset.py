@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from agentgram.errors import DefinitionError, nearest
 from agentgram.tools.decorator import Tool, as_tool
+from agentgram.tools.definition import ToolDefinition
 
 
 class Toolset:
@@ -26,6 +28,11 @@ class Toolset:
                     raise DefinitionError(
                         f"two tools are named {each.name!r}: give one another name=, or prefix its toolset."
                     )
+
+    @functools.cached_property
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        """What a model is told of each, in order."""
+        return tuple(tool.definition for tool in self)
 
     def __iter__(self) -> Iterator[Tool[..., Any]]:
         return iter(self._tools.values())

@@ -60,8 +60,8 @@ def test_the_prompt_shows_what_is_permitted_and_sampling_sees_all() -> None:
     assert [d.name for d in request.permitted.tools] == ["look", "wipe_cache"]
     assert [d.name for d in request.declared.tools] == ["look", "wipe", "wipe_cache"]
     assert request.declared.messages == request.permitted.messages
-    assert request.rule_for("wipe") == "deny('wipe')"
-    assert request.rule_for("nothing") == ""
+    assert request.denial("wipe", None) == ((), "deny('wipe')")
+    assert request.denial("nothing", None) is None
 
 
 def test_without_a_policy_everything_is_allowed() -> None:
@@ -163,19 +163,15 @@ def test_the_executor_stops_too() -> None:
 
 
 def test_rights_are_looked_up_at_each_step() -> None:
-    rights = {"wipe": True}
-
-    class Changing(Policy):
-        def decide(self, principal: Principal, tool: Any, arguments: Any = None) -> Any:
-            return Policy(allow("*") if rights["wipe"] else allow("look")).decide(principal, tool)
+    policy = Policy(allow("*"))
 
     @tool
     def revoke() -> str:
-        rights["wipe"] = False
+        policy.replace(allow("look"))
         return "revoked"
 
     script = ScriptedModel([call("revoke"), call("wipe"), "done"])
-    result = Agent(script, tools=[look, wipe, revoke], policy=Changing()).run_sync("go", user=BOB)
+    result = Agent(script, tools=[look, wipe, revoke], policy=policy).run_sync("go", user=BOB)
     assert [d.tool for d in result.denied] == ["wipe"]
     assert RAN == []
 

@@ -217,6 +217,13 @@ def test_bounds_of_decimals_leave_no_way_around() -> None:
     assert not jsonschema.Draft202012Validator(properties["free"]).is_valid("much")
 
 
+def test_defaults_of_decimals_are_numbers_as_the_schema_has_them() -> None:
+    def pay(a: decimal.Decimal = decimal.Decimal(50), b: decimal.Decimal = decimal.Decimal("0.5")) -> None: ...
+
+    properties = tool(pay).definition.schema["properties"]
+    assert [properties[key]["default"] for key in "ab"] == [50, 0.5]
+
+
 def test_there_are_no_titles() -> None:
     def f(tree: Tree, color: Color = Color.RED) -> None: ...
 

@@ -1,0 +1,217 @@
+"""A model that wants an argument outside of the policy, in every format and for every kind of constraint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentgram import Agent, LimitExceeded, Limits, Policy, Principal, allow, ask, deny, tool
+from agentgram.events import CallDenied, StepEnd, ToolCallEnd, ToolResult
+from agentgram.formats import Request
+from agentgram.messages import ToolCall, assistant, user
+from agentgram.models.base import ModelRequest
+from agentgram.policy import after, gt, le, matches, one_of, same_as, times, under
+from agentgram.testing import AdversarialModel, ScriptedModel, call
+from tests.laws.shapes import EVERY_FORMAT, format_of
+
+RAN: list[dict[str, Any]] = []
+EVE = Principal("eve")
+
+
+@tool
+def pay(amount: int, to: str = "x", note: str | None = None, path: str = "/data/a") -> str:
+    """Pay."""
+    RAN.append({"amount": amount, "to": to, "note": note, "path": path})
+    return "paid"
+
+
+@tool
+def look(n: int) -> str:
+    """Look."""
+    return f"{n}"
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran() -> None:
+    RAN.clear()
+
+
+WHERE: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    # what is asked, a call that the model wants, one that it may make
+    "le": ({"amount": le(50)}, {"amount": 500}, {"amount": 50}),
+    "number in a list": ({"amount": one_of(1, 2)}, {"amount": 3}, {"amount": 2}),
+    "constant": ({"to": "bob"}, {"amount": 1, "to": "bo"}, {"amount": 1, "to": "bob"}),
+    "one_of": ({"to": one_of("bob", "bobby")}, {"amount": 1, "to": "bobb"}, {"amount": 1, "to": "bobby"}),
+    "same_as": ({"to": same_as("user.id")}, {"amount": 1, "to": "bob"}, {"amount": 1, "to": "eve"}),
+    "matches": ({"to": matches(r".*@acme\.com")}, {"amount": 1, "to": "a@mail.com"}, {"amount": 1, "to": "a@acme.com"}),
+    "under": ({"path": under("/data")}, {"amount": 1, "path": "/data/../etc"}, {"amount": 1, "path": "/data/b"}),
+    "schema": ({"to": {"type": "string", "maxLength": 3}}, {"amount": 1, "to": "abcd"}, {"amount": 1, "to": "abc"}),
+    "null": ({"note": matches("a+")}, {"amount": 1, "note": None}, {"amount": 1, "note": "aa"}),
+    "default": ({"to": "bob"}, {"amount": 1}, {"amount": 1, "to": "bob"}),
+}
+
+
+def run(model: Any, policy: Policy, **options: Any) -> Any:
+    try:
+        return Agent(model, tools=[pay, look], policy=policy, **options).run_sync("x", user=EVE, limits=Limits(steps=1))
+    except LimitExceeded as error:
+        return error.run
+
+
+@EVERY_FORMAT
+@pytest.mark.parametrize("kind", WHERE)
+def test_the_wish_is_refused_once_and_by_its_argument(name: str, kind: str) -> None:
+    where, wanted, permitted = WHERE[kind]
+    policy = Policy(allow("look"), allow("pay", where=where, name="the rule"))
+    fmt = format_of(name)
+    spelled = policy.decide(EVE, pay).steered
+    assert spelled is not None
+    result = run(AdversarialModel([fmt.print_call(spelled, wanted)], format=fmt, seed=1), policy)
+    assert result.denied == (CallDenied(tool="pay", path=tuple(where), rule="the rule"),)
+    assert (RAN, result.usage.malformed, result.calls) == ([], 0, ())
+    assert result.finish == "denied"
+    result = run(AdversarialModel([fmt.print_call(spelled, permitted)], format=fmt, seed=1), policy)
+    assert result.denied == ()
+    assert [call.arguments for call in result.calls] == [permitted]
+    assert len(RAN) == 1
+
+
+def test_steering_is_chosen_for_one_constraint() -> None:
+    policy = Policy(allow("look"), allow("pay", where={"amount": le(50, steer=True), "to": "bob"}))
+    fmt = format_of("hermes")
+    too_much = fmt.print_call(pay.definition, {"amount": 500, "to": "bob"})
+    to_another = fmt.print_call(pay.definition, {"amount": 5, "to": "ann"})
+    for seed in range(5):
+        result = run(AdversarialModel([too_much], seed=seed), policy)
+        assert ("amount",) not in [d.path for d in result.denied]
+    result = run(AdversarialModel([to_another], seed=1), policy)
+    assert [d.path for d in result.denied] == [("to",)]
+
+
+def test_an_agent_may_steer_as_a_whole() -> None:
+    policy = Policy(allow("look"), allow("pay", where={"amount": le(50)}))
+    wish = format_of("hermes").print_call(pay.definition, {"amount": 500})
+    result = run(AdversarialModel([wish], seed=1), policy, on_denied="steer")
+    assert result.denied == ()
+    assert {c.arguments["amount"] <= 50 for c in result.calls if c.name == "pay"} == {True}
+
+
+@pytest.mark.parametrize("on_denied", ["tell", "stop"])
+def test_what_the_model_is_told(on_denied: Any) -> None:
+    policy = Policy(allow("look"), allow("pay", where={"amount": le(50)}))
+    script = ScriptedModel([call("pay", amount=500), "I may not."])
+    result = Agent(script, tools=[pay, look], policy=policy, on_denied=on_denied).run_sync("x", user=EVE)
+    assert result.status == ("done" if on_denied == "tell" else "denied")
+    assert [(d.tool, d.path) for d in result.denied] == [("pay", ("amount",))]
+    if on_denied == "tell":
+        (told,) = script.requests[1].permitted.messages[-1].results
+        assert told.content == ('pay cannot be called with this amount. It has to fit {"type":"integer","maximum":50}.')
+        assert (told.error, told.trusted) == (True, True)
+
+
+class Server:
+    """A model that nobody masks."""
+
+    name = "server"
+
+    def __init__(self, *calls: ToolCall) -> None:
+        self.calls, self.turn = calls, 0
+
+    async def stream(self, request: ModelRequest) -> Any:
+        self.turn += 1
+        yield StepEnd(step=1, message=assistant("" if self.turn == 1 else "done", calls=self.calls * (self.turn == 1)))
+
+
+@pytest.mark.parametrize("kind", WHERE)
+def test_the_executor_refuses_what_no_mask_did(kind: str) -> None:
+    where, wanted, permitted = WHERE[kind]
+    policy = Policy(allow("look"), allow("pay", where=where))
+    model = Server(*(ToolCall(name="pay", arguments=arguments) for arguments in (wanted, permitted)))
+    result = Agent(model, tools=[pay, look], policy=policy).run_sync("x", user=EVE)
+    assert [d.path for d in result.denied] == [tuple(where)]
+    assert [c.arguments for c in result.calls] == [permitted]
+    assert len(RAN) == 1
+
+
+def test_a_denial_may_speak_of_arguments() -> None:
+    policy = Policy(allow("*"), deny("pay", where={"amount": gt(50)}))
+    wish = format_of("hermes").print_call(pay.definition, {"amount": 51})
+    result = run(AdversarialModel([wish], seed=1), policy)
+    assert [(d.tool, d.path, d.rule) for d in result.denied] == [
+        ("pay", ("amount",), "deny('pay', where={'amount': gt(50)})")
+    ]
+
+
+@EVERY_FORMAT
+def test_a_turn_holds_no_more_calls_than_are_left(name: str) -> None:
+    fmt = format_of(name)
+    policy = Policy(allow("look", when=times(1), name="once"), allow("pay"))
+    model = ScriptedModel([[call("look", n=1), call("look", n=2)], "done"])
+    result = Agent(model, tools=[pay, look], policy=policy).run_sync("x", user=EVE)
+    assert [(d.tool, d.rule) for d in result.denied] == [("look", "once")]
+    assert [c.arguments for c in result.calls] == [{"n": 1}]
+    if not fmt.parallel:
+        return
+    one = fmt.print_call(look.definition, {"n": 1})
+    declared = Request(messages=[user("x")], tools=(look.definition, pay.definition))
+    pairs = [one + gap + one for gap in ("", "\n", "; ", " ")] + [f"{one[:-1]}, {one[1:]}"]
+    masked = AdversarialModel(pairs, format=fmt, seed=1)
+    twice = 0
+    for _ in pairs:
+        request = ModelRequest(declared=declared, permitted=declared, left={"look": 1})
+        events = list(masked.turn(request))
+        assert sum(isinstance(e, ToolCallEnd) and e.call.name == "look" for e in events) <= 1
+        twice += sum(isinstance(e, CallDenied) for e in events)
+        assert masked.outputs[-1].count(b"look") <= 1
+    assert twice > 0
+
+
+def test_a_confirmation_unlocks_what_was_confirmed() -> None:
+    policy = Policy(allow("look"), allow("pay", when=after("look", same=()), where={"to": "bob"}))
+    model = ScriptedModel([call("pay", amount=1, to="bob"), call("look", n=1), call("pay", amount=1, to="bob"), "done"])
+    result = Agent(model, tools=[pay, look], policy=policy).run_sync("x", user=EVE)
+    assert [d.tool for d in result.denied] == ["pay"]
+    assert [c.name for c in result.calls] == ["look", "pay"]
+
+    @tool
+    def confirm(amount: int) -> str:
+        """Confirm."""
+        return "confirmed"
+
+    bound = Policy(allow("confirm"), allow("pay", when=after("confirm", same="amount")))
+    turns = [[call("confirm", amount=1), call("pay", amount=1)], call("pay", amount=2), call("pay", amount=1), "done"]
+    result = Agent(ScriptedModel(turns), tools=[pay, confirm], policy=bound).run_sync("x", user=EVE)
+    assert [(d.tool, d.path) for d in result.denied] == [("pay", ()), ("pay", ("amount",))]
+    assert [(c.name, c.arguments) for c in result.calls] == [("confirm", {"amount": 1}), ("pay", {"amount": 1})]
+
+
+def test_masked_tools_are_shown_and_refused() -> None:
+    policy = Policy(allow("look"))
+    script = ScriptedModel([call("pay", amount=1), "done"])
+    result = Agent(script, tools=[pay, look], policy=policy, visibility="masked").run_sync("x", user=EVE)
+    request = script.requests[0]
+    assert [t.name for t in request.shown.tools] == ["pay", "look"]
+    assert [t.name for t in request.permitted.tools] == ["look"]
+    assert [d.tool for d in result.denied] == ["pay"]
+    assert RAN == []
+
+
+def test_people_are_asked_about_what_needs_them() -> None:
+    policy = Policy(allow("pay", where={"amount": le(50)}), ask("pay", where={"amount": le(500)}, name="larger"))
+    script = ScriptedModel([[call("pay", amount=50), call("pay", amount=500)]])
+    result = Agent(script, tools=[pay, look], policy=policy).run_sync("x", user=EVE)
+    assert result.status == "pending"
+    assert [c.arguments for c in result.calls] == [{"amount": 50}]
+    assert [(c.arguments, c.rule) for c in result.pending] == [({"amount": 500}, "larger")]
+
+
+def test_events_end_with_the_refusal() -> None:
+    policy = Policy(allow("look"), allow("pay", where={"amount": le(50)}))
+    wish = format_of("hermes").print_call(pay.definition, {"amount": 500})
+    seen: list[Any] = []
+    run(AdversarialModel([wish], seed=1), policy, on_event=lambda event, _: seen.append(event))
+    kinds = [type(event) for event in seen]
+    assert kinds.count(CallDenied) == 1
+    assert ToolCallEnd not in kinds
+    assert ToolResult not in kinds
