@@ -74,7 +74,7 @@ void MaskWorkspace::fill_config(const Rests* rests, const ConfigView& config, st
   std::vector<Item>& sorted = levels_[level]->sorted;
   sorted.assign(config.items.begin(), config.items.end());
   auto key = [](const Item& i) { return std::make_tuple(i.terminal, i.state, i.counter); };
-  std::stable_sort(sorted.begin(), sorted.end(), [&](const Item& a, const Item& b) { return key(a) < key(b); });
+  std::sort(sorted.begin(), sorted.end(), [&](const Item& a, const Item& b) { return key(a) < key(b); });
   for (std::size_t i = 0; i < sorted.size();) {
     std::size_t j = i + 1;
     // Where there are labels the rule's guards decide, item by item.

@@ -330,6 +330,8 @@ void HistoryState::release() {
   }
 }
 
+std::uint64_t bytes_stepped() { return workspace.parser.pushes; }
+
 Matcher::Matcher(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(grammar)) {
   auto& ws = fresh_workspace();
   ws.parser.start(grammar_->fragment->root.rule, scratch_a);

@@ -126,6 +126,9 @@ class Matcher {
   mutable std::unique_ptr<Last> last_;
 };
 
+// How many bytes the calling thread's parser has stepped, for masks and for tokens: for tests of what they cost.
+std::uint64_t bytes_stepped();
+
 // Lengths of the shortest ways from a configuration to the end, and one such way.
 Ending shortest_end(const ConfigView& config);
 

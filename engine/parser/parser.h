@@ -92,7 +92,7 @@ class Parser {
 
   Arena& arena() { return arena_; }
 
-  std::uint64_t pushes = 0;  // bytes stepped, for the statistics
+  std::uint64_t pushes = 0;  // bytes stepped so far
 
  private:
   struct Position {
