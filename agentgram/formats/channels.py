@@ -91,7 +91,8 @@ def closing(node: n.Channels, parts: Sequence[Part]) -> str:
 def _(node: n.Channels, at: Lowering) -> e.Spec:
     request, tools, calls_only = at.request, allowed_tools(at.request), must_call(at.request)
     thinking = [m for m in node.messages if _kind(m) == "reasoning"] if request.reasoning is not False else []
-    saying = [] if calls_only else [m for m in node.messages if _kind(m) == "content" and not m.last]
+    alone = calls_only or request.output_schema is not None  # what is said beside a typed answer would be part of it
+    saying = [] if alone else [m for m in node.messages if _kind(m) == "content" and not m.last]
     before = [e.Seq([_text(node, m, at), *_between(node, at)]) for m in (*thinking, *saying)]
     last = [lowered_once(_call_node(node, t.name, at), t, at) for t in tools]
     if not calls_only:

@@ -26,7 +26,7 @@ def _(node: n.Dispatch, run: Run, until: tuple[str, ...]) -> Wait[None]:  # noqa
     if scanner.starts:
         after_call = yield from _at_start(scanner, run)
     if not after_call and run.request.output_schema is not None:
-        yield from _answer(run)
+        yield from _answer(run, scanner)
     gap, text_from = after_call or run.src.pos == 0, None
     while True:
         origin = (yield from _gap(run, scanner, after_call)) if gap and run.tools else run.src.pos
@@ -123,11 +123,14 @@ def _gap(run: Run, scanner: _Scanner, after_call: bool) -> Wait[int]:
     return origin
 
 
-def _answer(run: Run) -> Wait[None]:
+def _answer(run: Run, scanner: _Scanner) -> Wait[None]:
     """A typed answer is text to its end, whatever its strings hold."""
     src = run.src
     start = src.pos
     yield from src.skip_blanks()
+    if (yield from src.literal(tuple(scanner.tags), move=False)):  # a call, which may begin with a bracket too
+        src.pos = start
+        return
     first = yield from src.peek()
     is_json = first >= 0 and first in b'{["-0123456789'
     if not is_json and not (yield from src.literal((b"true", b"false", b"null"), move=False)):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from agentgram.errors import DefinitionError
 from agentgram.events import ArgumentsDelta, MalformedCall, ReasoningDelta, TextDelta, ToolCallStart
 from agentgram.formats import Format, Only, Request
 from agentgram.formats.printing import print_turn
@@ -134,6 +135,25 @@ def test_shortest_legal_ends_are_read_too(name: str, data: st.DataObject) -> Non
     text = printed[: data.draw(st.integers(0, len(printed)))]
     assert matcher.accept_bytes(text)
     check_member(fmt, request, text + matcher.shortest_end())
+
+
+ANSWER = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+
+
+@EVERY_FORMAT
+@given(data=st.data())
+def test_a_typed_answer_is_told_from_a_call(name: str, data: st.DataObject) -> None:
+    fmt = format_of(name)
+    definitions = data.draw(tools())
+    choice: Any = data.draw(st.sampled_from(["auto", "none"]))
+    request = Request(tools=definitions, tool_choice=choice, output_schema=ANSWER)
+    if choice == "auto" and any(t.begin.text[0] == "{" for t in fmt.call_tags):
+        with pytest.raises(DefinitionError, match="cannot be told from a call"):
+            fmt.grammar(request)
+        return
+    message = check_member(fmt, request, data.draw(members(fmt.grammar(request))))
+    assert bool(message.calls) != bool(message.text)
+    assert not message.text or jsonschema.Draft202012Validator(ANSWER).is_valid(json.loads(message.text))
 
 
 # 3
