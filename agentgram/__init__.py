@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentgram.agent import Agent
+    from agentgram.approvals import Approvals, RunState, approve, reject
     from agentgram.errors import (
         AgentgramError,
         ContextOverflow,
@@ -31,14 +32,15 @@ if TYPE_CHECKING:
     from agentgram.limits import Limits, Usage
     from agentgram.messages import Message, ToolCall
     from agentgram.models.base import ModelSettings
-    from agentgram.policy import Decision, Policy, Principal, allow, ask, deny
-    from agentgram.run import RunResult
+    from agentgram.policy import Audit, Decision, Policy, Principal, allow, ask, deny
     from agentgram.sessions import Session, SQLiteSession
     from agentgram.streaming import RunStream, SyncRunStream
+    from agentgram.task import RunResult
     from agentgram.tools import (
         MCPToolset,
         ModelRetry,
         RunContext,
+        Sensitive,
         Tool,
         ToolDefinition,
         ToolFailed,
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "agent": ("Agent",),
+    "approvals": ("Approvals", "RunState", "approve", "reject"),
     "errors": (
         "AgentgramError",
         "ContextOverflow",
@@ -66,14 +69,15 @@ _HOMES = {
     "limits": ("Limits", "Usage"),
     "messages": ("Message", "ToolCall"),
     "models.base": ("ModelSettings",),
-    "policy": ("Decision", "Policy", "Principal", "allow", "ask", "deny"),
-    "run": ("RunResult",),
+    "policy": ("Audit", "Decision", "Policy", "Principal", "allow", "ask", "deny"),
     "sessions": ("SQLiteSession", "Session"),
     "streaming": ("RunStream", "SyncRunStream"),
+    "task": ("RunResult",),
     "tools": (
         "MCPToolset",
         "ModelRetry",
         "RunContext",
+        "Sensitive",
         "Tool",
         "ToolDefinition",
         "ToolFailed",
@@ -98,26 +102,32 @@ __all__ = [
     "MCPToolset",
     "ModelRetry",
     "RunContext",
+    "Sensitive",
     "Tool",
     "ToolDefinition",
     "ToolFailed",
     "Toolset",
     "bind",
     # policy
+    "Audit",
     "Decision",
     # runs
+    "Approvals",
     "CallRecord",
     "Limits",
     "Message",
     "ModelSettings",
     "Only",
     "RunResult",
+    "RunState",
     "RunStream",
     "SQLiteSession",
     "Session",
     "SyncRunStream",
     "ToolCall",
     "Usage",
+    "approve",
+    "reject",
     # errors
     "AgentgramError",
     "ContextOverflow",

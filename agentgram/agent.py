@@ -13,7 +13,8 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from typing_extensions import Unpack
 
-from agentgram.errors import DefinitionError, RunError
+from agentgram.approvals import Approvals, RunState, Verdict
+from agentgram.errors import DefinitionError, PolicyError, RunError
 from agentgram.events import Event, FinalOutput
 from agentgram.executor import Instructions
 from agentgram.formats.request import ToolChoice
@@ -21,10 +22,11 @@ from agentgram.limits import Limits
 from agentgram.messages import Message, as_messages, user
 from agentgram.models import guard
 from agentgram.models.base import CountsTokens, Model, ModelSettings, OnDenied
-from agentgram.policy import Policy, Principal
-from agentgram.run import EventHook, Out, Run, RunResult, Task, Visibility
+from agentgram.policy import Audit, Policy, Principal
+from agentgram.run import Run
 from agentgram.sessions import Session
 from agentgram.streaming import RunStream, SyncRunStream, run_blocking
+from agentgram.task import EventHook, Out, RunResult, Task, Visibility
 from agentgram.tools import RunContext, Tool, ToolFailed, Toolset, tool
 from agentgram.tools.context import Deps
 from agentgram.tools.signature import json_schema
@@ -75,6 +77,8 @@ class Agent(Generic[Deps, Out]):
         instructions: Instructions = None,
         on_denied: OnDenied = "tell",
         visibility: Visibility = "hidden",
+        audit: Audit | None = None,
+        approvals: Approvals | None = None,
         on_event: EventHook | None = None,
     ) -> None: ...
 
@@ -90,6 +94,8 @@ class Agent(Generic[Deps, Out]):
         instructions: Instructions = None,
         on_denied: OnDenied = "tell",
         visibility: Visibility = "hidden",
+        audit: Audit | None = None,
+        approvals: Approvals | None = None,
         on_event: EventHook | None = None,
     ) -> None: ...
 
@@ -105,6 +111,8 @@ class Agent(Generic[Deps, Out]):
         instructions: Instructions = None,
         on_denied: OnDenied = "tell",
         visibility: Visibility = "hidden",
+        audit: Audit | None = None,
+        approvals: Approvals | None = None,
         on_event: EventHook | None = None,
     ) -> None: ...
 
@@ -119,6 +127,8 @@ class Agent(Generic[Deps, Out]):
         instructions: Instructions = None,
         on_denied: OnDenied = "tell",
         visibility: Visibility = "hidden",
+        audit: Audit | None = None,
+        approvals: Approvals | None = None,
         on_event: EventHook | None = None,
     ) -> None:
         """Declares an agent.
@@ -137,6 +147,8 @@ class Agent(Generic[Deps, Out]):
             visibility: ``hidden``: the prompt shows each user the tools that the user may call, as they may be called;
                 what is not there is not known. ``masked``: it shows all of them to everybody, so that all users share
                 one prompt; calls are denied just the same.
+            audit: Where calls are written down before they are made, and what came of them.
+            approvals: How states of runs that wait for a person are sealed, and how long they hold.
             on_event: Told every event of every run, with the :class:`RunContext` of its run: for logs, traces and
                 metrics. Called on the run's thread, so it must not block; what it raises is logged.
 
@@ -145,6 +157,8 @@ class Agent(Generic[Deps, Out]):
         """
         if on_denied not in get_args(OnDenied):
             raise DefinitionError(f"on_denied is {on_denied!r}: use 'tell', 'stop' or 'steer'.")
+        if audit is not None and not isinstance(audit, Audit):
+            raise DefinitionError(f"audit is {audit!r}: pass Audit('directory', key=...).")
         if visibility not in get_args(Visibility):
             raise DefinitionError(f"visibility is {visibility!r}: use 'hidden' or 'masked'.")
         if policy is not None and not isinstance(policy, Policy):
@@ -159,6 +173,8 @@ class Agent(Generic[Deps, Out]):
         self.instructions = instructions
         self.on_denied: OnDenied = on_denied
         self.visibility: Visibility = visibility
+        self.audit = audit
+        self.approvals = approvals or Approvals()
         self.on_event = on_event
         self._answer, self.output_schema = _answer(output_type)
         """JSON Schema of an answer (``output_schema``); None for text."""
@@ -193,6 +209,61 @@ class Agent(Generic[Deps, Out]):
     ) -> SyncRunStream[Out]:
         """:meth:`stream` for code that is not asynchronous; see :class:`SyncRunStream`."""
         return SyncRunStream(self._task(prompt, deps, options))
+
+    async def resume(
+        self,
+        state: str,
+        verdicts: Mapping[str, Verdict],
+        *,
+        by: Principal | None = None,
+        deps: Deps | None = None,
+        **options: Unpack[RunOptions],
+    ) -> RunResult[Out]:
+        """Goes on with a run that waits for a person.
+
+        Calls that are approved are decided once more, for the user of the run and by the rights of now, and made. Those
+        of which nothing is said go on waiting.
+
+        Args:
+            state: What ``result.state.to_json()`` gave.
+            verdicts: By the id of the call: ``approve()``, ``approve(arguments=...)``, ``reject("...")``.
+            by: Who decides: not the user, and of the roles that the rule asks for.
+            deps: Handed to tools as ``ctx.deps``.
+            **options: As for :meth:`run`; the same ``user`` and ``session``.
+
+        Raises:
+            PolicyError: The state was changed or has expired, it is another user's or session's, the policy has changed
+                since, or a verdict is not this person's to give or was given before.
+            RunError: As :meth:`run`.
+        """
+        known = RunState.from_json(state, self.approvals)
+        task = self._task((), deps, options)
+        if task.history:
+            raise DefinitionError("messages= belongs to run(): the state, or the session, has the conversation.")
+        for what, given, wanted in (
+            ("user", None if task.principal is None else task.principal.id, known.user),
+            ("session", None if task.session is None else task.session.id, known.session),
+        ):
+            if given != wanted:
+                raise PolicyError(f"the state is of {what} {wanted!r} and not of {given!r}: resume it with the same.")
+        if known.policy != ("" if self.policy is None else self.policy.version):
+            raise PolicyError("the policy has changed since the call was asked about: run the prompt again.")
+        known.checked(verdicts)
+        tainted = known.tainted or task.tainted
+        task = replace(task, history=known.messages, resumed=known, verdicts=verdicts, by=by, tainted=tainted)
+        return await Run[Out](task, _ignore).execute()
+
+    def resume_sync(
+        self,
+        state: str,
+        verdicts: Mapping[str, Verdict],
+        *,
+        by: Principal | None = None,
+        deps: Deps | None = None,
+        **options: Unpack[RunOptions],
+    ) -> RunResult[Out]:
+        """:meth:`resume` for code that is not asynchronous."""
+        return run_blocking(self.resume(state, verdicts, by=by, deps=deps, **options))
 
     @contextmanager
     def override(self, *, model: Model) -> Iterator[None]:
@@ -281,6 +352,8 @@ class Agent(Generic[Deps, Out]):
             answer_schema=self.output_schema,
             on_denied=self.on_denied,
             visibility=self.visibility,
+            audit=self.audit,
+            approvals=self.approvals,
             tainted=options.get("tainted", False),
             tool_choice=options.get("tool_choice", "auto"),
             parallel=options.get("parallel", True),

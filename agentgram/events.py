@@ -117,6 +117,9 @@ class StepEnd:
     """Tokens that the grammar left no choice about: appended without sampling."""
     input_tokens: int = 0
     """Tokens of the prompt; 0 where the model does not tell."""
+    enforced_by: str = "validator"
+    """What kept the turn within what is permitted while it was written: ``grammar``, ``server``, or nothing, so that
+    the ``validator`` alone has the say."""
     finish: str = "stop"
     """``stop``, ``length`` (closed by the shortest legal end), ``denied`` or ``cancelled``."""
 

@@ -8,7 +8,7 @@ import inspect
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -18,15 +18,18 @@ from pydantic_core import PydanticSerializationError, to_json
 from agentgram.events import ApprovalNeeded, CallDenied, Event, ToolProgress, ToolResult
 from agentgram.messages import ToolCall, ToolResultPart
 from agentgram.policy import Decision
+from agentgram.recording import Recorder
 from agentgram.rights import Rights
+from agentgram.sessions import settled
 from agentgram.tools import InvalidArguments, ModelRetry, RunContext, Tool, ToolDefinition, ToolFailed, Toolset
 
 Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str | None] | None] | None
 CallStatus: TypeAlias = Literal[
-    "done", "retry", "failed", "unknown", "denied", "pending", "cancelled", "skipped", "repeated"
+    "done", "retry", "failed", "unknown", "denied", "pending", "rejected", "cancelled", "skipped", "repeated"
 ]
 """``done``; ``retry``: wrong arguments, cut off, or the tool asked for another attempt; ``failed``: it could not
 answer; ``unknown``: there is no such tool; ``denied``: the policy refused; ``pending``: a person decides;
+``rejected``: a person declined;
 ``cancelled``: while it ran; ``skipped``: the run ended before; ``repeated``: it was made before, with the same result
 (:attr:`agentgram.Limits.identical_calls`)."""
 
@@ -135,11 +138,18 @@ class Executor:
 
     tools: Toolset
     rights: Rights
+    recorder: Recorder
     emit: Callable[[Event], None]
     count: Callable[[str], int]
     """Tokens of a text, for results that are cut."""
 
-    async def run(self, records: list[CallRecord], context: RunContext[Any], retries: Mapping[str, int]) -> None:
+    async def run(
+        self,
+        records: list[CallRecord],
+        context: RunContext[Any],
+        retries: Mapping[str, int],
+        approved: Collection[str] = (),
+    ) -> None:
         """Runs calls side by side, and writes into ``records`` what became of each.
 
         Nothing that a tool does is raised. When the run is cancelled, so are the tools; what had ended is recorded.
@@ -149,6 +159,7 @@ class Executor:
                 made.
             context: What tools are told of the run; each call gets a copy with its id.
             retries: How often in a row each tool has asked for another attempt.
+            approved: Ids of the calls that a person has approved.
         """
 
         async def one(index: int) -> None:
@@ -159,9 +170,10 @@ class Executor:
             mine = replace(context, call_id=call.id, retry=retries.get(call.name, 0), _cancelled=threading.Event())
             records[index] = CallRecord(call=call, status="cancelled", content="Cancelled while it ran.", trusted=True)
             try:
-                records[index] = await self._one(call, mine)
+                records[index] = await self._one(call, mine, call.id in approved)
             finally:
                 mine._cancelled.set()
+                await settled(self._audited(records[index]))
             self._report(records[index])
 
         for group in self._groups([record.call for record in records]):
@@ -186,6 +198,16 @@ class Executor:
             alone = sequential
         return groups
 
+    async def _audited(self, record: CallRecord) -> None:
+        """Writes what became of a call; what was never begun has no line."""
+        if record.status == "denied":
+            denied = CallDenied(tool=record.name, path=record.path, rule=record.rule)
+            await self.recorder.denied(denied, "validator", record.call)
+        elif record.status == "pending":
+            await self.recorder.asked(record.call, record.rule)
+        elif record.status in ("done", "failed", "retry", "cancelled"):
+            await self.recorder.outcome(record.call, record.status, record.seconds)
+
     def _report(self, record: CallRecord) -> None:
         if record.status == "denied":
             self.emit(CallDenied(tool=record.name, path=record.path, rule=record.rule))
@@ -202,7 +224,7 @@ class Executor:
                 )
             )
 
-    async def _one(self, call: ToolCall, context: RunContext[Any]) -> CallRecord:
+    async def _one(self, call: ToolCall, context: RunContext[Any], approved: bool) -> CallRecord:
         tool = self.tools.get(call.name)
         if tool is None:
             return CallRecord(call=call, status="unknown", content=self._refusal(call.name), trusted=True)
@@ -221,11 +243,12 @@ class Executor:
         decision = self.rights.decide(tool, call.arguments, tool.parameters.by_name(value))
         if decision.denied:
             return self._denied(tool, call, decision)
-        if decision.ask or tool.function is None:
+        if (decision.ask and not approved) or tool.function is None:
             # A tool without a function is answered by the caller, who is a person as far as the run can tell.
             return CallRecord(call=call, status="pending", content="Waiting for a person.", rule=decision.rule)
         if not await self.rights.reserve(decision):
             return self._denied(tool, call, decision)
+        await self.recorder.intent(call, decision.rule)  # where that fails, nothing is called
         return await self._call(tool, call, value, context, decision.rule)
 
     def _denied(self, tool: Tool[..., Any], call: ToolCall, decision: Decision) -> CallRecord:

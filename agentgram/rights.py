@@ -43,7 +43,7 @@ class Rights:
         if self.policy is None or self.user is None:
             return Narrowed(permitted=self.tools.definitions, sampled=self.tools.definitions)
         self._then = self.policy.snapshot()
-        await self._recount(self._then.rules)
+        await self._recount(self._then.counting)
         return self._then.narrow(self.user, self.tools.definitions, state=self.past)
 
     async def _recount(self, rules: Iterable[Rule]) -> None:

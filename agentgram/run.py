@@ -5,97 +5,43 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, TypeAlias
+from dataclasses import replace
+from typing import Any, Generic
 
-from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypeVar
+from pydantic import ValidationError
 
+from agentgram.approvals import PendingCall, RunState, Verdict, check_approver
 from agentgram.breaker import Breaker
-from agentgram.errors import LimitExceeded, ModelError, PolicyError, RunCancelled, RunError
+from agentgram.errors import DefinitionError, LimitExceeded, ModelError, PolicyError, RunCancelled, RunError
 from agentgram.events import CallDenied, Event, FinalOutput, MalformedCall, StepEnd, ToolCallEnd
-from agentgram.executor import CallRecord, Executor, Instructions, refusal, unfit, waiting, written
+from agentgram.executor import CallRecord, Executor, refusal, unfit, waiting, written
 from agentgram.formats.request import Only, Request, ToolChoice
-from agentgram.limits import Limits, Usage
+from agentgram.limits import Usage
 from agentgram.messages import Message, Part, ToolCall, ToolResultPart, answered, system, tool_results, user
 from agentgram.models import guard
-from agentgram.models.base import Model, ModelRequest, ModelSettings, OnDenied, count_tokens
-from agentgram.policy import Policy, Principal
+from agentgram.models.base import ModelRequest, count_tokens
+from agentgram.policy import Principal
 from agentgram.policy.state import Past
+from agentgram.recording import Recorder
 from agentgram.rights import Rights
-from agentgram.sessions import Keeper, Session
-from agentgram.tools import RunContext, ToolDefinition, Toolset
+from agentgram.sessions import Keeper
+from agentgram.task import Out, RunResult, RunStatus, Task
+from agentgram.tools import RunContext, ToolDefinition
 from agentgram.tools.signature import describe
-
-Out = TypeVar("Out", default=str)
-RunStatus: TypeAlias = Literal["done", "denied", "pending", "failed", "limit", "cancelled"]
-"""``done``: there is an answer; ``denied``: stopped at a denied call; ``pending``: waits for a person; the rest: the
-run failed, and the result is carried by the error."""
-
-Visibility: TypeAlias = Literal["hidden", "masked"]
-"""Whether the prompt shows a user's tools only, or all of them; what may be called is the same."""
-
-EventHook: TypeAlias = Callable[[Event, RunContext[Any]], None]
-"""Told every event, with the context of the run that it belongs to."""
 
 ANSWER_RETRIES = 2
 """How often a model may correct an answer that does not fit the output type (it cannot happen under a grammar)."""
 
+NOT_MADE = ("denied", "pending", "rejected", "skipped", "repeated")
+"""What became of calls that were not made."""
+
 CUT = "was cut off at the limit of tokens for one turn, before it was complete, and does not count."
 
 _log = logging.getLogger("agentgram")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunResult(Generic[Out]):
-    """What a run did, and its answer."""
-
-    output: Out
-    """The answer, of the agent's output type; None unless ``status`` is ``done``."""
-    status: RunStatus
-    calls: tuple[CallRecord, ...] = ()
-    """The calls that were made, in order, with what became of each; refused and pending ones are not among them."""
-    denied: tuple[CallDenied, ...] = ()
-    """What the model wanted and the policy does not allow; none of it ran."""
-    pending: tuple[CallRecord, ...] = ()
-    """Calls that wait for a person."""
-    messages: tuple[Message, ...] = ()
-    """The whole conversation, without instructions; give it to the next run to go on."""
-    new_messages: tuple[Message, ...] = ()
-    """The part of it that this run added, the prompt included."""
-    usage: Usage = field(default_factory=Usage)
-    run_id: str = ""
-    finish: str = ""
-    """How the model's last turn ended: ``stop``, ``length`` (a text that was cut off at ``max_tokens``), ``denied``."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Task:
-    """What an agent asks of one run."""
-
-    model: Model
-    tools: Toolset
-    policy: Policy | None
-    principal: Principal | None
-    deps: Any
-    instructions: Instructions
-    answer: TypeAdapter[Any] | None
-    """Reads a typed answer; None for text."""
-    answer_schema: dict[str, Any] | None
-    on_denied: OnDenied
-    tool_choice: ToolChoice
-    parallel: bool
-    settings: ModelSettings
-    limits: Limits
-    history: Sequence[Message]
-    prompt: Sequence[Message]
-    session: Session | None = None
-    on_event: Sequence[EventHook] = ()
-    visibility: Visibility = "hidden"
-    tainted: bool = False
 
 
 class Run(Generic[Out]):
@@ -118,21 +64,23 @@ class Run(Generic[Out]):
         if task.principal is not None and not isinstance(task.principal, Principal):
             raise PolicyError(f"user is {task.principal!r}: pass Principal('id', roles=...).")
         self.task = task
-        self.id = uuid.uuid4().hex
+        self.id = uuid.uuid4().hex if task.resumed is None else task.resumed.run_id
         self._tell_reader = emit
         self._pause = pause
         past = Past(tainted=task.tainted)
         self._rights = Rights(
             policy=task.policy, user=task.principal, tools=task.tools, session=task.session, past=past
         )
+        self._recorder = Recorder(audit=task.audit, rights=self._rights, run_id=self.id)
         self._executor = Executor(
             tools=task.tools,
             rights=self._rights,
+            recorder=self._recorder,
             emit=self._emit,
             count=lambda text: count_tokens(task.model, text),
         )
         self._history = len(task.history)
-        self._messages: list[Message] = [*task.history, *answered(task.history, task.prompt)]
+        self._messages: list[Message] = [*task.history, *self._said(task.history)]
         self._keeper = Keeper(task.session, self.id, task.principal.id if task.principal is not None else None)
         self._breaker = Breaker(task.limits.identical_calls)
         self._circling = False
@@ -142,7 +90,7 @@ class Run(Generic[Out]):
         self._retries: dict[str, int] = {}
         self._answer_retries = 0
         self._satisfied = False
-        self._usage = Usage()
+        self._usage = Usage() if task.resumed is None else task.resumed.usage
         self._output: Any = None
         self._status: RunStatus | None = None
         self._last_finish = ""
@@ -167,6 +115,8 @@ class Run(Generic[Out]):
         clock = asyncio.timeout(self.task.limits.seconds)
         try:
             async with clock, self._conversation():
+                if self.task.resumed is not None:
+                    await self._go_on(self.task.resumed)
                 while self._status is None:
                     await self._step()
         except TimeoutError:
@@ -190,7 +140,7 @@ class Run(Generic[Out]):
         """Holds the session, where there is one, and leaves all of the run's messages in it, however the run ends."""
         async with self._keeper as history:
             if history is not None:
-                self._messages = [*history, *answered(history, self.task.prompt)]
+                self._messages = [*history, *self._said(history)]
                 self._history = self._keeper.kept
             self._named = sum(len(message.calls) for message in self._messages)
             self._rights.remember(self._messages)
@@ -199,6 +149,10 @@ class Run(Generic[Out]):
                 yield
             finally:
                 await self._keeper.keep(self._messages)
+
+    def _said(self, history: Sequence[Message]) -> Sequence[Message]:
+        """What the run begins with; calls that wait for a person stay open where it goes on with them."""
+        return () if self.task.resumed is not None else answered(history, self.task.prompt)
 
     def result(self, status: RunStatus) -> RunResult[Out]:
         """What has been done so far, as a result of this status."""
@@ -212,6 +166,7 @@ class Run(Generic[Out]):
             new_messages=tuple(self._messages[self._history :]),
             usage=self._usage,
             run_id=self.id,
+            state=self._state() if status == "pending" else None,
             finish=self._last_finish,
         )
 
@@ -324,6 +279,9 @@ class Run(Generic[Out]):
                 await self._tell(event)
         if end is None:
             raise ModelError(f"model {self.task.model.name!r} ended its turn without StepEnd: its stream is wrong.")
+        for denied in wanted:
+            await self._recorder.denied(denied, end.enforced_by)
+        self._recorder.enforced_by = end.enforced_by
         self._denied += wanted
         self._last_finish = end.finish
         self._usage += Usage(
@@ -337,6 +295,7 @@ class Run(Generic[Out]):
         return end, wanted
 
     def _emit(self, event: Event) -> None:
+        event = self._recorder.shown(event)
         self._tell_reader(event)
         for hook in self.task.on_event:
             try:
@@ -395,10 +354,81 @@ class Run(Generic[Out]):
         elif self.task.on_denied == "stop" and any(record.status == "denied" for record in records):
             self._status = "denied"
 
+    # ---- calls that waited for a person ----
+
+    async def _go_on(self, state: RunState) -> None:
+        """Makes the calls that were approved, and tells the model of those that were rejected.
+
+        Raises:
+            PolicyError: A verdict is not the approver's to give, or has been given before.
+        """
+        records: list[CallRecord] = []
+        undecided: list[CallRecord] = []
+        ruled: list[tuple[ToolCall, Verdict]] = []
+        for pending, verdict in state.checked(self.task.verdicts):
+            if verdict is None:
+                undecided.append(CallRecord(call=pending.call, status="pending", rule=pending.rule))
+            else:
+                arguments = pending.call.arguments if verdict.arguments is None else dict(verdict.arguments)
+                ruled.append((replace(pending.call, arguments=arguments), verdict))
+                self._check_approver(*ruled[-1])
+        for call, verdict in ruled:
+            if not await self.task.approvals.use(state.id, call.id, self.task.session):
+                raise PolicyError(f"call {call.id!r} has been decided before: a verdict counts once.")
+            said = "rejected" if not verdict.approved else "approved" if verdict.arguments is None else "edited"
+            await self._recorder.ruled(call, self.task.by, said)
+            records += _ruled(call, verdict)
+        approved = {call.id for call, verdict in ruled if verdict.approved}
+        if records:
+            context = self._context()
+            try:
+                await self._executor.run(records, context, self._retries, approved)
+            finally:
+                self._conclude(Message(role="assistant"), records, [])
+                self._usage = sum(context._spent, self._usage)
+            await self._keeper.keep(self._messages)
+        self._pending += undecided
+        if self._pending:
+            self._status = "pending"
+
+    def _check_approver(self, call: ToolCall, verdict: Verdict) -> None:
+        if not verdict.approved:
+            return  # whoever asked may think better of it
+        tool = self.task.tools.get(call.name)
+        if tool is not None and tool.function is None:
+            raise DefinitionError(
+                f"tool {call.name!r} is only declared: answer its call by a message, as tool_results(...) makes one."
+            )
+        roles = frozenset() if tool is None else self._rights.decide(tool, call.arguments).by
+        check_approver(call.id, self.task.by, self.task.principal, roles)
+
+    def _state(self) -> RunState | None:
+        if not self._pending:
+            return None
+        hidden = [(record, self._recorder.hidden(record.call)) for record in self._pending]
+        kept = self.task.session is not None
+        return RunState(
+            id=uuid.uuid4().hex,
+            run_id=self.id,
+            user=None if self.task.principal is None else self.task.principal.id,
+            session=None if self.task.session is None else self.task.session.id,
+            policy="" if self.task.policy is None else self.task.policy.version,
+            expires=time.time() + self.task.approvals.seconds,
+            messages=() if kept else tuple(map(self._recorder.without, self._messages)),
+            pending=tuple(PendingCall(call=c, rule=r.rule, hidden=c != r.call) for r, c in hidden),
+            usage=self._usage,
+            tainted=self._rights.past.tainted,
+            _approvals=self.task.approvals,
+        )
+
     def _conclude(self, message: Message, records: list[CallRecord], refusals: list[ToolResultPart]) -> None:
         """Puts what became of a turn's calls into the conversation and the result."""
         denied = [record for record in records if record.status == "denied"]
-        made = [record for record in records if record.status not in ("denied", "pending", "skipped", "repeated")]
+        made = [
+            record
+            for record in records
+            if record.status not in ("denied", "pending", "rejected", "skipped", "repeated")
+        ]
         self._denied += [CallDenied(tool=r.name, path=r.path, rule=r.rule) for r in denied]
         self._pending += [record for record in records if record.status == "pending"]
         self._calls += made
@@ -449,6 +479,13 @@ class Run(Generic[Out]):
         if self._answer_retries > ANSWER_RETRIES:
             raise RunError(f"{problem} {hint}".strip()) from cause
         self._messages.append(user(f"{problem} Answer again, in JSON only."))
+
+
+def _ruled(call: ToolCall, verdict: Verdict) -> list[CallRecord]:
+    if verdict.approved:
+        return waiting([call])
+    content = f"A person declined this call{f': {verdict.reason}' if verdict.reason else '.'}"
+    return [CallRecord(call=call, status="rejected", content=content, trusted=True)]
 
 
 def _refused(event: CallDenied, permitted: Request) -> ToolResultPart:

@@ -15,7 +15,8 @@ from typing import Any, Generic, Self, TypeVar
 from agentgram.closing import Closing
 from agentgram.errors import RunCancelled, RunError
 from agentgram.events import Event
-from agentgram.run import Out, Run, RunResult, Task
+from agentgram.run import Run
+from agentgram.task import Out, RunResult, Task
 
 T = TypeVar("T")
 

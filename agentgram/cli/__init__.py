@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from agentgram import __version__
-from agentgram.cli import chat, check, inspect, run
+from agentgram.cli import audit, chat, check, inspect, run
 
 app = typer.Typer(
     name="agentgram",
@@ -24,6 +24,7 @@ app.command(name="run")(run.run)
 app.command(name="chat")(chat.chat)
 app.command(name="check")(check.check)
 app.command(name="formats")(inspect.formats)
+app.add_typer(audit.app, name="audit")
 
 
 def _version(asked: bool) -> None:

@@ -27,7 +27,7 @@ from agentgram.events import ApprovalNeeded, CallDenied, Event, MalformedCall, T
 from agentgram.formats.request import Only
 from agentgram.limits import Limits
 from agentgram.messages import Message
-from agentgram.run import RunResult
+from agentgram.task import RunResult
 
 
 @spread

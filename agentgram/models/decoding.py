@@ -370,6 +370,7 @@ class _Turn:
             input_tokens=self.start,
             sampled_tokens=self.sampled,
             forced_tokens=self.forced,
+            enforced_by="grammar",
             finish=finish,
         )
 

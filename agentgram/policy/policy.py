@@ -105,6 +105,11 @@ class Policy:
         return self._answers.rules
 
     @property
+    def counting(self) -> tuple[Rule, ...]:
+        """The rules that count calls where the session is kept."""
+        return self._answers.counting
+
+    @property
     def version(self) -> str:
         """A hash of the rules as they are now, whatever their order."""
         return self._answers.version
@@ -240,10 +245,11 @@ class _Answers:
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self.rules = rules
         texts = sorted(f"{rule._text} {rule.name}" for rule in rules)
+        self.counting = tuple(rule for rule in rules if any(isinstance(c, Times) and c.per != "run" for c in rule.when))
         self.version = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
         self._concerning: dict[tuple[str, frozenset[str], str], tuple[Rule, ...]] = {}
         self._matching: dict[tuple[Principal, str, frozenset[str], str], tuple[Rule, ...]] = {}
-        self._of_tool: dict[tuple[Principal, int], tuple[ToolDefinition, Decision]] = {}
+        self._of_tool: dict[tuple[Any, ...], tuple[ToolDefinition, Decision]] = {}
         self.narrowed: dict[tuple[Principal, int], tuple[tuple[ToolDefinition, ...], Narrowed]] = {}
         self._lock = threading.Lock()
 
@@ -263,7 +269,8 @@ class _Answers:
 
     def of_tool(self, rules: tuple[Rule, ...], principal: Principal, definition: ToolDefinition) -> Decision:
         """What the rules say of a tool as such."""
-        key = (principal, id(definition))
+        who = principal if any(rule.personal for rule in rules) else None
+        key = (who, *map(id, rules), id(definition))
         found = self._of_tool.get(key)
         if found is None or found[0] is not definition:
             found = (definition, _of_tool(rules, principal, definition, NOTHING))

@@ -84,7 +84,7 @@ class Rule:
 
     def variants(self, user: Principal, state: State) -> list[Where]:
         """What the rule asks of arguments as things are: one of these. Empty where it does not matter now."""
-        out = [self.where if self._settled else of_user(self.where, user)]
+        out = [of_user(self.where, user) if self.personal else self.where]
         for condition in self.when:
             match condition:
                 case Tainted():
@@ -96,10 +96,10 @@ class Rule:
         return out
 
     @functools.cached_property
-    def _settled(self) -> bool:
-        """Whether the constraints are the same for everybody."""
-        anybody = Principal("anybody")
-        return of_user(self.where, anybody) == of_user(self.where, Principal("somebody"))
+    def personal(self) -> bool:
+        """Whether what is asked of arguments is another thing for each user."""
+        one, other = (of_user(self.where, Principal(name)) for name in ("one", "other"))
+        return one != other
 
     def left(self, state: State) -> int | None:
         """How many more calls the rule lets through now; None where it does not count."""

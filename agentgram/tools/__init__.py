@@ -6,6 +6,7 @@ from agentgram.tools.context import RunContext, bind
 from agentgram.tools.decorator import ModelRetry, Tool, ToolFailed, as_tool, tool
 from agentgram.tools.definition import ToolDefinition
 from agentgram.tools.mcp import MCPToolset
+from agentgram.tools.sensitive import Sensitive
 from agentgram.tools.signature import InvalidArguments
 from agentgram.tools.toolset import Toolset
 
@@ -14,6 +15,7 @@ __all__ = [
     "MCPToolset",
     "ModelRetry",
     "RunContext",
+    "Sensitive",
     "Tool",
     "ToolDefinition",
     "ToolFailed",
