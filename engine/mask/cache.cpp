@@ -30,7 +30,7 @@ MaskCache::MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes,
   slices_.plan(key);
 }
 
-CounterClass MaskCache::classify(const Terminal& terminal, std::uint64_t counter) const {
+CounterClass MaskCache::classify(const Terminal& terminal, std::uint64_t counter) {
   if (!terminal.counted()) return {};
   const std::uint64_t max = terminal.max_units(), min = terminal.min_units();
   const std::uint64_t need = min > counter ? min - counter : 0;

@@ -27,7 +27,7 @@ class MaskCache {
   // calling thread calls let_go().
   const Entry& get(const Rests* rests, Terminal& terminal, Terminal::State state, CounterClass counter);
   static void let_go() { replaced_.clear(); }
-  CounterClass classify(const Terminal& terminal, std::uint64_t counter) const;
+  CounterClass classify(const Terminal& terminal, std::uint64_t counter);
 
   struct Stats {
     std::size_t entries = 0, bytes = 0;

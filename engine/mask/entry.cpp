@@ -1,6 +1,7 @@
 #include "mask/entry.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <span>
@@ -38,11 +39,15 @@ class EntryBuilder {
       start_at(0, 0);
       Slice slice;
       if (terminal_.loops()) slice = find_slice();
-      loop_ = slice.key;
-      loop_state_ = slice.length == kEndless ? slice.to : Terminal::kDead;
-      if (slice.length) {
+      if (slice.length == kEndless) {
+        Known& k = known(slice.to);
+        k.loops = true;
+        k.on = slice.key;
+      }
+      if (slice.length && slices_.pays(slice.key)) {
+        plan_ = slices_.plan(slice.key);
         by_slices(slice);
-      } else {
+      } else {  // what loops is found on the way
         walk_below(all, 0);
       }
     } else {
@@ -97,6 +102,16 @@ class EntryBuilder {
   struct Siblings {  // subtrees [from, until) of equal depth
     std::uint32_t from, until;
   };
+  struct Known {  // of a state, while an entry is built
+    std::uint64_t build = 0;
+    Terminal::State state = Terminal::kDead;
+    std::uint32_t met = 0;
+    bool accepting = false, exhausted = false;
+    bool loops = false, has_row = false;
+    const std::uint32_t* row = nullptr;
+    Characters on;  // what it loops on
+  };
+  static constexpr std::uint32_t kOften = 32, kKnown = 128;
   struct Names {  // what a node of a trie begins
     std::uint32_t node;
     regular::NameSet::Span span;
@@ -107,6 +122,8 @@ class EntryBuilder {
     std::vector<Siblings> pending;
     std::vector<Leaf> leaves, ambiguous;
     std::vector<Spelled> spelled;
+    std::array<Known, kKnown> known;
+    std::uint64_t builds = 0;
     std::vector<Rest> rests;
     std::string text;  // of the rests
     std::vector<char> below;
@@ -224,7 +241,6 @@ class EntryBuilder {
 
   void by_slices(const Slice& slice) {
     const auto& [to, first, loop, length] = slice;
-    plan_ = slices_.plan(loop);
     const ByteTrie& all = vocab_.trie();
     const ByteTrie& rest = plan_->rest;
     std::vector<std::uint32_t> bits = plan_->bits;
@@ -389,23 +405,45 @@ class EntryBuilder {
       refused(trie, n, trie.skip(n), depth);
       return false;
     }
-    at.accepting = terminal_.accepting(at.state);
+    Known& state = known(at.state);
+    at.accepting = state.accepting;
     at.exits = at.exits || at.accepting;
     path_[depth] = at;
     if (trie.has_values(n)) {
-      if (!at.accepting || !terminal_.exhausted(at.state)) {
+      if (!state.accepting || !state.exhausted) {
         accept(trie, n, at.state);
       } else {
         leaf(trie, n, n + 1, at.state, depth);
         inner_exits(trie, n, n + 1, depth - 1);
       }
     }
-    if (!rests_ && at.state == loop_state_ && &trie == &vocab_.trie() && covers(loop_, vocab_.below(n))) {
+    if (trie.skip(n) == n + 1) return false;
+    if (!rests_ && &trie == &vocab_.trie() && loops(state) && covers(state.on, vocab_.below(n))) {
       loops_below(trie, n, at);
       return false;
     }
-    if (trie.skip(n) == n + 1) return false;
-    path_[depth].row = terminal_.row(at.state);
+    if (!state.has_row) {
+      state.row = terminal_.row(at.state);
+      state.has_row = true;
+    }
+    path_[depth].row = state.row;
+    return true;
+  }
+
+  Known& known(Terminal::State state) {
+    Known& k = scratch_.known[state % kKnown];
+    if (k.state == state && k.build == build_) return k;
+    const bool accepting = terminal_.accepting(state);
+    k = {build_, state, 0, accepting, accepting && terminal_.exhausted(state), false, false, nullptr, {}};
+    return k;
+  }
+
+  // Whether it is known on what a state loops: once it was met often enough for the question to pay.
+  bool loops(Known& k) {
+    if (k.loops || ++k.met != kOften) return k.loops;
+    if (!terminal_.loops()) return false;
+    k.loops = true;
+    k.on = loop_set(k.state, k.state);
     return true;
   }
 
@@ -662,9 +700,9 @@ class EntryBuilder {
 
   // Rests are read off the trie, which lies in order, and not off the tokens, which lie anywhere.
   void merge_rests(std::span<const Leaf> part, Rests* out) {
-    std::vector<Rest>& rests = scratch().rests;
-    std::string& text = scratch().text;
-    std::vector<char>& below = scratch().below;
+    std::vector<Rest>& rests = scratch_.rests;
+    std::string& text = scratch_.text;
+    std::vector<char>& below = scratch_.below;
     rests.clear();
     text.clear();
     below.resize(path_.size());
@@ -711,18 +749,18 @@ class EntryBuilder {
   const bool counted_;
   const bool ranged_;                      // accepted tokens are told apart by the labels that are left
   std::shared_ptr<const SlicePlan> plan_;  // leaves point into its trie
-  Characters loop_;
-  Terminal::State loop_state_ = Terminal::kDead;
+  const std::uint64_t build_ = ++scratch().builds;
   std::shared_ptr<Entry> out_;
-  std::vector<Step>& path_ = scratch().path;
-  std::vector<Group>& groups_ = scratch().groups;              // the first `used_`
+  Scratch& scratch_ = scratch();
+  std::vector<Step>& path_ = scratch_.path;
+  std::vector<Group>& groups_ = scratch_.groups;               // the first `used_`
   std::unordered_map<std::uint64_t, std::uint32_t> by_range_;  // where there are many
   std::uint32_t used_ = 0, listed_ = 0;
-  std::vector<Siblings>& pending_ = scratch().pending;
-  std::vector<Leaf>& leaves_ = scratch().leaves;
-  std::vector<Leaf>& ambiguous_ = scratch().ambiguous;
-  std::vector<Spelled>& spelled_ = scratch().spelled;
-  std::vector<Names>& spans_ = scratch().names;
+  std::vector<Siblings>& pending_ = scratch_.pending;
+  std::vector<Leaf>& leaves_ = scratch_.leaves;
+  std::vector<Leaf>& ambiguous_ = scratch_.ambiguous;
+  std::vector<Spelled>& spelled_ = scratch_.spelled;
+  std::vector<Names>& spans_ = scratch_.names;
   std::uint32_t base_ = 0;  // where in the trie the terminal begins
 };
 

@@ -4,7 +4,7 @@
 
 namespace ag {
 
-Slices::Slices(std::shared_ptr<const Vocabulary> vocab) : vocab_(std::move(vocab)) {
+void Slices::look_at_lengths() {
   const std::uint32_t most = max_chars() + 2;
   std::vector<char> adds(most, 0), closes(most, 0);
   adds[0] = closes[0] = 1;
@@ -44,17 +44,22 @@ Slices::Slices(std::shared_ptr<const Vocabulary> vocab) : vocab_(std::move(vocab
   }
 }
 
-std::uint32_t Slices::room(std::uint64_t room) const {
+std::uint32_t Slices::room(std::uint64_t room) {
+  std::call_once(looked_, [&] { look_at_lengths(); });
   return *std::prev(std::upper_bound(rooms_.begin(), rooms_.end(), room));
 }
 
-std::uint32_t Slices::need(std::uint64_t need) const {
+std::uint32_t Slices::need(std::uint64_t need) {
+  if (need == 0) return 0;
+  std::call_once(looked_, [&] { look_at_lengths(); });
   const auto at = std::lower_bound(needs_.begin(), needs_.end(), need);
   return at == needs_.end() ? max_chars() + 1 : *at;
 }
 
 std::uint32_t Slices::longest_run(const Characters& key, bool escaped) {
+  std::call_once(looked_, [&] { look_at_lengths(); });
   std::lock_guard lock(mutex_);
+  if (runs_.size() >= kMostKept) runs_.clear();
   auto [slot, fresh] = runs_.try_emplace({key, escaped}, kSurelyRuns);
   std::uint32_t& longest = slot->second;
   if (!fresh) return longest;
@@ -70,6 +75,23 @@ std::uint32_t Slices::longest_run(const Characters& key, bool escaped) {
     }
   }
   return longest;
+}
+
+bool Slices::pays(const Characters& key) {
+  std::lock_guard lock(mutex_);
+  if (pays_.size() >= kMostKept) pays_.clear();
+  const auto [slot, fresh] = pays_.try_emplace(key, false);
+  if (!fresh) return slot->second;
+  constexpr std::size_t kSamples = 512;
+  const auto& all = vocab_->trie().values();
+  const std::size_t step = std::max<std::size_t>(1, all.size() / kSamples);
+  std::size_t mixed = 0;
+  for (std::size_t i = step / 2; i < all.size(); i += step) {
+    const std::string_view bytes = vocab_->bytes(all[i]);
+    const auto in = [&](char c) { return (c & 0xC0) == 0x80 || key.has_lead(static_cast<std::uint8_t>(c)); };
+    mixed += in(bytes.front()) && !std::all_of(bytes.begin(), bytes.end(), in);
+  }
+  return slot->second = mixed * 4 <= kSamples;
 }
 
 std::shared_ptr<const SlicePlan> Slices::plan(const Characters& key) {
@@ -136,12 +158,21 @@ std::shared_ptr<const SlicePlan> Slices::plan(const Characters& key) {
 }
 
 const std::vector<std::uint32_t>& Slices::at_most(std::uint32_t chars) {
+  std::call_once(looked_, [&] { look_at_lengths(); });
   std::lock_guard lock(mutex_);
   auto& slot = lengths_[chars];
   if (!slot) {
-    auto made = std::make_unique<std::vector<std::uint32_t>>(vocab_->words(), 0);
-    for (std::uint32_t id : vocab_->trie().values()) {
-      if (vocab_->chars(id) <= chars) (*made)[id / 32] |= 1u << (id % 32);
+    auto made = std::make_unique<std::vector<std::uint32_t>>(vocab_->all_bits());
+    const auto drop = [&](std::uint32_t id) { (*made)[id / 32] &= ~(1u << (id % 32)); };
+    if (chars >= kSurelyRuns) {
+      for (std::uint32_t id : longest_first_) {
+        if (vocab_->chars(id) <= chars) break;
+        drop(id);
+      }
+    } else {
+      for (std::uint32_t id : vocab_->trie().values()) {
+        if (vocab_->chars(id) > chars) drop(id);
+      }
     }
     slot = std::move(made);
   }

@@ -32,7 +32,9 @@ struct SlicePlan {
 
 class Slices final : public Runs {
  public:
-  explicit Slices(std::shared_ptr<const Vocabulary> vocab);
+  explicit Slices(std::shared_ptr<const Vocabulary> vocab) : vocab_(std::move(vocab)) {}
+  // Whether few tokens begin with such characters and go on with others: by some of them.
+  bool pays(const Characters& key);
   std::shared_ptr<const SlicePlan> plan(const Characters& key);
   // Tokens of at most n characters.
   const std::vector<std::uint32_t>& at_most(std::uint32_t chars);
@@ -40,20 +42,23 @@ class Slices final : public Runs {
   // Of a JSON string: the greatest of the numbers of characters that some token may add which is at most `room`, and the
   // least of those after which some token may close which is at least `need`; max_chars() + 1 where there is none.
   // Tokens cannot tell what lies between.
-  std::uint32_t room(std::uint64_t room) const;
-  std::uint32_t need(std::uint64_t need) const;
+  std::uint32_t room(std::uint64_t room);
+  std::uint32_t need(std::uint64_t need);
   std::uint32_t longest_run(const Characters& key, bool escaped) override;
   std::uint32_t longest() const override { return max_chars(); }
   std::size_t memory() const;
   void clear();
 
  private:
-  static constexpr std::size_t kMostPlans = 16;
+  void look_at_lengths();
+  static constexpr std::size_t kMostPlans = 16, kMostKept = 4096;
   static constexpr std::uint32_t kSurelyRuns = 16;  // below it nobody looks
   std::shared_ptr<const Vocabulary> vocab_;
   mutable std::mutex mutex_;
   std::map<Characters, std::shared_ptr<const SlicePlan>> plans_;
   std::map<std::uint32_t, std::unique_ptr<const std::vector<std::uint32_t>>> lengths_;
+  std::once_flag looked_;
+  std::map<Characters, bool> pays_;
   std::map<std::pair<Characters, bool>, std::uint32_t> runs_;
   std::vector<std::uint32_t> longest_first_;  // tokens of more than kSurelyRuns characters
   std::vector<std::uint32_t> rooms_, needs_;  // sorted
