@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from agentgram import __version__
-from agentgram.cli import audit, chat, check, inspect, run
+from agentgram.cli import audit, chat, check, explain, inspect, matrix, run
 
 app = typer.Typer(
     name="agentgram",
@@ -22,6 +22,8 @@ app = typer.Typer(
 )
 app.command(name="run")(run.run)
 app.command(name="chat")(chat.chat)
+app.command(name="explain")(explain.explain)
+app.command(name="matrix")(matrix.matrix)
 app.command(name="check")(check.check)
 app.command(name="formats")(inspect.formats)
 app.add_typer(audit.app, name="audit")

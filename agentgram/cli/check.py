@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ import typer
 from agentgram.agent import Agent
 from agentgram.cli.options import FAILED, OK, USAGE, FormatOption, PolicyOption, SourceArgument, color, fail
 from agentgram.errors import AgentgramError, DefinitionError, GrammarError
-from agentgram.policy import Policy
+from agentgram.policy import Policy, Principal
+from agentgram.policy.survey import people, problems
 from agentgram.tools import Tool
 
 
@@ -68,7 +68,7 @@ def _findings(agent: Agent[Any, Any], format: str | None) -> Iterator[Finding]:
     if not broken:
         yield from _of_all(agent, format)
     if agent.policy is not None:
-        yield from _of_policy(agent.policy, agent)
+        yield from _of_policy(agent.policy, agent, format)
 
 
 def _of_tool(tool: Tool[..., Any]) -> Iterator[Finding]:
@@ -113,15 +113,30 @@ def _of_all(agent: Agent[Any, Any], format: str | None) -> Iterator[Finding]:
         yield Finding(level="error", where=f"format {fmt.name}", text=str(error))
 
 
-def _of_policy(policy: Policy, agent: Agent[Any, Any]) -> Iterator[Finding]:
-    names = [tool.name for tool in agent.tools]
-    reached: set[str] = set()
-    for rule in policy.rules:
-        hits = {name for name in names if any(fnmatch.fnmatchcase(name, glob) for glob in rule.tools)}
-        if not hits:
-            yield Finding(level="error", where="policy", text=f"{rule} matches no tool.")
-        if rule.effect != "deny":
-            reached |= hits
-    for name in names:
-        if name not in reached:
-            yield Finding(level="note", where="policy", text=f"nobody may call {name!r}: no rule allows it.")
+def _of_policy(policy: Policy, agent: Agent[Any, Any], format: str | None) -> Iterator[Finding]:
+    for level, text in problems(policy, agent.tools.definitions):
+        yield Finding(level=level, where="policy", text=text)
+    told: set[str] = set()
+    for user in people(policy):
+        for finding in _of_user(policy, user, agent, format):
+            if finding.text not in told:  # the same for another user says nothing new
+                told.add(finding.text)
+                yield finding
+
+
+def _of_user(policy: Policy, user: Principal, agent: Agent[Any, Any], format: str | None) -> Iterator[Finding]:
+    """Whether what a user may do can be compiled, tool by tool."""
+    from agentgram.engine import Engine, JsonSchema, Vocabulary
+    from agentgram.formats import Request, get_format
+
+    fmt, engine = get_format(format or "hermes"), Engine.shared(Vocabulary.byte_level())
+    for tool in agent.tools:
+        where = f"policy for {user}, {tool.name}"
+        try:
+            narrowed = policy.decide(user, tool).narrowed
+            if narrowed is None or narrowed is tool.definition:
+                continue
+            engine.compile(JsonSchema(dict(narrowed.schema), whitespace="canonical", unsupported=narrowed.unsupported))
+            engine.compile(fmt.grammar(Request(tools=[narrowed])))
+        except (GrammarError, DefinitionError) as error:
+            yield Finding(level="error", where=where, text=str(error))

@@ -119,6 +119,17 @@ def as_json(schema: Any, root: Schema, unsupported: Unsupported) -> JsonSchema:
     return JsonSchema(text, whitespace="canonical", unsupported=unsupported)
 
 
+def variants(schema: Schema) -> list[Schema]:
+    """The schemas of a tool's arguments one of which holds: several where its top says ``anyOf`` of whole objects."""
+    options = schema.get("anyOf")
+    if not isinstance(options, list) or not all(
+        isinstance(o, Mapping) and "properties" in o and o.keys() <= _ROOT_ONLY for o in options
+    ):
+        return [schema]
+    rest = {k: v for k, v in schema.items() if k != "anyOf"}
+    return [{**rest, **option} for option in options]
+
+
 def members(schema: Schema, tool: str, unsupported: Unsupported) -> tuple[dict[str, Any], set[str], Any]:
     """The arguments of a tool: their schemas by name, which are required, and what others may be (False for none).
 

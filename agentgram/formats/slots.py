@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from agentgram.formats.schemas import variants
 from agentgram.tools.definition import ToolDefinition, Unsupported
 
 
@@ -26,6 +27,12 @@ class Slot:
     def unsupported(self) -> Unsupported:
         """What becomes of what the grammar cannot enforce."""
         return "relax" if self.tool is None else self.tool.unsupported
+
+    def variants(self) -> list[Slot]:
+        """The slot for each schema that the tool's arguments may have: several where its top says ``anyOf``."""
+        if self.tool is None or "anyOf" not in self.tool.schema:
+            return [self]
+        return [replace(self, tool=replace(self.tool, schema=each)) for each in variants(self.tool.schema)]
 
     @property
     def schema(self) -> Mapping[str, Any]:

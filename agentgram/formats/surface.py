@@ -135,6 +135,10 @@ class SurfaceCodec:
 
     def grammar(self, slot: Slot) -> e.Spec:
         """See :class:`agentgram.formats.Codec`."""
+        options = [self._variant(each) for each in slot.variants()]
+        return options[0] if len(options) == 1 else e.Choice(options)
+
+    def _variant(self, slot: Slot) -> e.Spec:
         name = "?" if slot.tool is None else slot.tool.name
         properties, required, others = members(slot.schema, name, slot.unsupported)
         pairs = self._pairs(properties, required, 0)

@@ -81,6 +81,10 @@ class TaggedCodec:
 
     def grammar(self, slot: Slot) -> e.Spec:
         """See :class:`agentgram.formats.Codec`."""
+        options = [self._variant(each) for each in slot.variants()]
+        return options[0] if len(options) == 1 else e.Choice(options)
+
+    def _variant(self, slot: Slot) -> e.Spec:
         name = "?" if slot.tool is None else slot.tool.name
         properties, required, others = members(slot.schema, name, slot.unsupported)
         items = [self._named(k, s, slot, k in required) for k, s in properties.items() if s is not False]

@@ -20,6 +20,9 @@ Where: TypeAlias = tuple[tuple[str, tuple[Constraint, ...]], ...]
 MISSING: Any = object()
 """The value of an argument that is not there and has no known default."""
 _ANNOTATIONS = ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
+_OF_OBJECTS = ("type", "required", "additionalProperties")
+_MOST_VARIANTS = 16
+"""How many schemas of one tool its rules may come to; beyond, only formats of JSON can hold them."""
 _NO_TEXTS = ("integer", "number", "boolean", "null", "array", "object")
 _TIED = {"$ref", "$dynamicRef", "anyOf", "oneOf", "allOf", "not", "if", "enum", "const"}
 
@@ -99,17 +102,32 @@ def narrowed(
     if grants and all(grants):
         clauses.append(_without_doubles(list(grants)))
     clauses += [[(part,) for part in denial] for denial in denials]
-    schema = dict(definition.schema)
+    variants = [dict(definition.schema)]
     tied: list[Schema] = []
     for clause in clauses:
         own = _of_single_arguments(clause)
-        if own is None:
+        if own is not None:
+            variants = [_with_all(schema, own) for schema in variants]
+        elif len(variants) * len(clause) <= _MOST_VARIANTS:
+            variants = [_with_all(schema, parts) for schema in variants for parts in clause]
+        else:
             tied.append({"anyOf": [_all([part.as_object() for part in parts]) for parts in clause]})
-        for part in own or ():
-            schema = _with(schema, part)
+    schema = variants[0] if len(variants) == 1 else _either(dict(definition.schema), variants)
     if tied:
         schema["allOf"] = [*schema.get("allOf", ()), *tied]
     return definition if not clauses else replace(definition, schema=schema)
+
+
+def _either(schema: Schema, variants: Sequence[Schema]) -> Schema:
+    """A schema of several, each of which says all of itself; what describes the arguments is said once."""
+    options = []
+    for variant in variants:
+        properties = {
+            key: {k: v for k, v in said.items() if k not in _ANNOTATIONS} if isinstance(said, Mapping) else said
+            for key, said in variant["properties"].items()
+        }
+        options.append({**{k: variant[k] for k in _OF_OBJECTS if k in variant}, "properties": properties})
+    return {**schema, "anyOf": options} if "anyOf" not in schema else {**schema, "allOf": [{"anyOf": options}]}
 
 
 def _without_doubles(grants: list[tuple[Part, ...]]) -> list[tuple[Part, ...]]:
@@ -132,6 +150,12 @@ def _of_single_arguments(clause: list[tuple[Part, ...]]) -> tuple[Part, ...] | N
     return (Part(key=parts[0].key, options=options, optional=any(part.optional for part in parts)),)
 
 
+def _with_all(schema: Schema, parts: Sequence[Part]) -> Schema:
+    for part in parts:
+        schema = _with(schema, part)
+    return schema
+
+
 def _with(schema: Schema, part: Part) -> Schema:
     properties = dict(schema["properties"])
     properties[part.key] = meet(properties[part.key], part)
@@ -149,9 +173,11 @@ def spelled_alike(sampled: ToolDefinition, permitted: ToolDefinition) -> ToolDef
     text satisfies.
     """
     properties = dict(sampled.schema.get("properties", {}))
-    for key, narrow in permitted.schema.get("properties", {}).items():
-        wide = properties.get(key)
-        if narrow != wide and _asks_of_texts(narrow):
+    options = permitted.schema.get("anyOf", ()) if "anyOf" not in sampled.schema else ()
+    narrowed_to = [permitted.schema.get("properties", {}), *(option["properties"] for option in options)]
+    for key, wide in properties.items():
+        plain = {k: v for k, v in wide.items() if k not in _ANNOTATIONS} if isinstance(wide, Mapping) else wide
+        if any(now[key] not in (wide, plain) and _asks_of_texts(now[key]) for now in narrowed_to):
             properties[key] = meet(wide, Part(key=key, options=({"pattern": "^"},), optional=True))
     if properties == sampled.schema.get("properties", {}):
         return sampled

@@ -67,7 +67,11 @@ def test_a_schema_that_cannot_be_enforced(tmp_path: Path) -> None:
     ("policy", "code", "says"),
     [
         ('[[allow]]\ntools = ["order_*"]\n', 0, "0 errors, 0 warnings, 0 notes"),
-        ('[[allow]]\ntools = ["order_statos"]\n', 1, "error   policy: allow('order_statos') matches no tool."),
+        (
+            '[[allow]]\ntools = ["order_statos"]\n',
+            1,
+            "error   policy: 'order_statos' of allow('order_statos') matches no tool.",
+        ),
         ('[[deny]]\ntools = ["*"]\n', 0, "note    policy: nobody may call 'order_status'"),
         ("[[allow]]\n", 2, "names no tool"),
     ],

@@ -48,8 +48,20 @@ WHERE: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "under": ({"path": under("/data")}, {"amount": 1, "path": "/data/../etc"}, {"amount": 1, "path": "/data/b"}),
     "schema": ({"to": {"type": "string", "maxLength": 3}}, {"amount": 1, "to": "abcd"}, {"amount": 1, "to": "abc"}),
     "null": ({"note": matches("a+")}, {"amount": 1, "note": None}, {"amount": 1, "note": "aa"}),
+    "two rules": ({}, {"amount": 60, "to": "ann"}, {"amount": 60, "to": "bob"}),
     "default": ({"to": "bob"}, {"amount": 1}, {"amount": 1, "to": "bob"}),
 }
+
+
+def of_kind(kind: str) -> Policy:
+    where = WHERE[kind][0]
+    if where:
+        return Policy(allow("look"), allow("pay", where=where, name="the rule"))
+    return Policy(
+        allow("look"),
+        allow("pay", where={"amount": le(50), "to": one_of("ann", "bob")}, name="the rule"),
+        allow("pay", where={"amount": le(500), "to": "bob"}, name="the second rule"),
+    )
 
 
 def run(model: Any, policy: Policy, **options: Any) -> Any:
@@ -63,12 +75,12 @@ def run(model: Any, policy: Policy, **options: Any) -> Any:
 @pytest.mark.parametrize("kind", WHERE)
 def test_the_wish_is_refused_once_and_by_its_argument(name: str, kind: str) -> None:
     where, wanted, permitted = WHERE[kind]
-    policy = Policy(allow("look"), allow("pay", where=where, name="the rule"))
+    policy = of_kind(kind)
     fmt = format_of(name)
     spelled = policy.decide(EVE, pay).steered
     assert spelled is not None
     result = run(AdversarialModel([fmt.print_call(spelled, wanted)], format=fmt, seed=1), policy)
-    assert result.denied == (CallDenied(tool="pay", path=tuple(where), rule="the rule"),)
+    assert result.denied == (CallDenied(tool="pay", path=tuple(where) or ("amount",), rule="the rule"),)
     assert (RAN, result.usage.malformed, result.calls) == ([], 0, ())
     assert result.finish == "denied"
     result = run(AdversarialModel([fmt.print_call(spelled, permitted)], format=fmt, seed=1), policy)
@@ -126,10 +138,10 @@ class Server:
 @pytest.mark.parametrize("kind", WHERE)
 def test_the_executor_refuses_what_no_mask_did(kind: str) -> None:
     where, wanted, permitted = WHERE[kind]
-    policy = Policy(allow("look"), allow("pay", where=where))
+    policy = of_kind(kind)
     model = Server(*(ToolCall(name="pay", arguments=arguments) for arguments in (wanted, permitted)))
     result = Agent(model, tools=[pay, look], policy=policy).run_sync("x", user=EVE)
-    assert [d.path for d in result.denied] == [tuple(where)]
+    assert [d.path for d in result.denied] == [tuple(where) or ("amount",)]
     assert [c.arguments for c in result.calls] == [permitted]
     assert len(RAN) == 1
 
