@@ -468,7 +468,6 @@ class EntryBuilder {
     std::string_view before;
     for (std::uint32_t i = 0; i < n; ++i) {
       if (i + 8 < n) __builtin_prefetch(names.tokens()[i + 8]);
-      if (i + 4 < n) __builtin_prefetch(names.tokens()[i + 4]->ids.data());
       regular::NameTokens& tokens = *names.tokens()[i];
       const std::string_view text = names.texts()[i];
       std::call_once(tokens.once, [&] {

@@ -152,7 +152,12 @@ TerminalPtr TerminalPool::json_strings(const std::vector<std::string>& values) {
   if (sorted.empty()) return nullptr;
   return impl_->intern(Key('E').add(sorted), [&] {
     for (const std::string& value : sorted) require_utf8(value, "a string value");
-    return std::make_shared<NameSet>(std::move(sorted), NameSet::Options{.quoted = true, .labelled = false});
+    // A constant's masks are a search of a few steps: made anew, they cost no memory, whatever the number of users who
+    // bring one of their own.
+    constexpr std::size_t kShort = 256;
+    const bool constant = sorted.size() == 1 && sorted[0].size() <= kShort;
+    return std::make_shared<NameSet>(std::move(sorted),
+                                     NameSet::Options{.quoted = true, .labelled = false, .transient = constant});
   });
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 using Id = RegexStore::Id;
 
-constexpr std::size_t kMaxStates = 20'000;
-constexpr std::uint64_t kMaxWork = 8'000'000;
+constexpr std::size_t kMaxStates = 5'000;
+constexpr std::uint64_t kMaxWork = 2'000'000;
 constexpr std::uint64_t kMaxCounted = 1'000'000;  // characters; a minimum above this with a pattern is refused
 
 bool plain(const StringLanguage& s) {

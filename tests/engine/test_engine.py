@@ -313,3 +313,19 @@ def test_long_tokens_at_bounds(spec: Spec) -> None:
         if not allowed:
             break
         assert matcher.accept(rng.choice(allowed[: max(1, len(allowed) // 2)]))
+
+
+def test_a_constant_makes_no_entries() -> None:
+    """Constants differ from user to user: what is made of them is not kept."""
+    engine = Engine(Vocabulary.byte_level(), EngineOptions(threads=1))
+    mask = allocate_mask(1, engine.vocab.size)
+
+    def entries(user: str) -> int:
+        schema = {"type": "object", "properties": {"id": {"type": "string", "const": user}}, "required": ["id"]}
+        matcher = engine.compile(JsonSchema(schema)).matcher()
+        for byte in json.dumps({"id": user}).encode():
+            matcher.fill_mask(mask)
+            assert matcher.accept(byte)
+        return engine.stats().entries
+
+    assert entries("user_1") == entries("user_2") == entries("somebody else")
