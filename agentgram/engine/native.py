@@ -23,8 +23,6 @@ from agentgram.engine.spec import (
 )
 from agentgram.errors import DefinitionError
 
-_HANDLE = "_native_handle"
-
 
 def native_spec(spec: Spec) -> _core.Spec:
     """The handle of a specification.
@@ -33,8 +31,8 @@ def native_spec(spec: Spec) -> _core.Spec:
         DefinitionError: Something in it is not a specification node.
     """
     try:
-        return spec.__dict__[_HANDLE]  # type: ignore[no-any-return]
-    except (KeyError, AttributeError):
+        return spec._native_handle  # type: ignore[union-attr,no-any-return]
+    except AttributeError:
         pass
     make = _MAKERS.get(type(spec))
     if make is None:
@@ -43,7 +41,8 @@ def native_spec(spec: Spec) -> _core.Spec:
             "Regex, Ebnf or JsonSchema."
         )
     handle = make(spec)
-    spec.__dict__[_HANDLE] = handle
+    # Not by way of __dict__, which would make a dictionary of it: requests of hundreds of tags read this of each.
+    object.__setattr__(spec, "_native_handle", handle)
     return handle
 
 
