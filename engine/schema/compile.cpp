@@ -25,6 +25,8 @@ Compiler::Compiler(std::string_view text, const SchemaOptions& options, Terminal
 std::shared_ptr<const Fragment> Compiler::run() {
   root_ = here_ = &json::parse(text_, arena_, limits_.max_depth);
   draft_ = draft_of(root_->find("$schema"), Draft::k2020);
+  const Draft named = draft_of(root_->find("$schema"), Draft::k4);
+  content_describes_ = named >= Draft::k2019;
   tracks_evaluated_ = text_.find("unevaluated") != std::string_view::npos;
   NodeId root = at(*root_);
   Symbol symbol = lower(root);

@@ -43,7 +43,7 @@ struct KeywordSet {
 // Schemas applied in place (allOf, $ref, ...) nest on the stack, so they nest less than children may.
 inline constexpr std::uint32_t kMaxInPlace = 500;
 // Alternatives of one type that a shape may have, and classes of keys that an object may have.
-inline constexpr std::size_t kMaxParts = 4096, kMaxClasses = 256;
+inline constexpr std::size_t kMaxParts = 2048, kMaxClasses = 256;
 
 class Compiler {
  public:
@@ -131,6 +131,8 @@ class Compiler {
   // ---- patterns (patterns.cpp)
   void add_pattern(const Value& at, std::string_view text, std::vector<Pattern>& patterns,
                    std::vector<Pattern>& not_patterns);
+  bool asserts_content(const Value& value);
+  void add_content(const KeywordSet& set, StringPart* part);
   bool surely_disjoint(const StringPart& a, const StringPart& b);
   bool matches(const Pattern& pattern, std::string_view text);
   bool has_format(std::string_view format, std::string_view text);
@@ -253,6 +255,7 @@ class Compiler {
   const Value* root_ = nullptr;
   std::unique_ptr<References> references_;
   Draft draft_ = Draft::k2020;
+  bool content_describes_ = false;  // $schema names a draft that makes annotations of contentEncoding and its kin
   bool tracks_evaluated_ = false;  // whether the schema has a word that asks for it
 
   std::vector<Node> nodes_;

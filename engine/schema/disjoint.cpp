@@ -8,6 +8,17 @@ namespace ag::schema {
 
 namespace {
 constexpr int kProofDepth = 6;  // how far below a schema a contradiction is looked for
+
+// Nothing but patterns that no anchor or look-around ties to a place: a text with a match of each after the other is
+// such a string, unless one of them has no match at all.
+bool all_found_anywhere(const StringPart& part) {
+  auto tied = [](const Pattern& p) {
+    return p.text.find_first_of("^$") != std::string_view::npos || p.text.find("(?") != std::string_view::npos ||
+           p.text.find("\\b") != std::string_view::npos || p.text.find("\\B") != std::string_view::npos;
+  };
+  return part.not_patterns.empty() && part.formats.empty() && part.not_formats.empty() && part.excluded.empty() &&
+         part.max_length == kNoMax && std::none_of(part.patterns.begin(), part.patterns.end(), tied);
+}
 }
 
 bool Compiler::surely_empty(NodeId id, int depth) {
@@ -45,7 +56,7 @@ bool Compiler::surely_empty(const StringPart& part) {
   if (part.finite) return part.values.empty();
   std::size_t constraints = part.patterns.size() + part.not_patterns.size() + part.formats.size() +
                             part.not_formats.size() + part.excluded.size() + (part.max_length != kNoMax);
-  if (constraints < 2 || searches_left_ == 0) return false;
+  if (constraints < 2 || searches_left_ == 0 || all_found_anywhere(part)) return false;
   --searches_left_;
   try {
     return is_empty(language(part)).value_or(false);

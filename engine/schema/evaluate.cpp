@@ -30,7 +30,8 @@ constexpr std::uint64_t bits(std::initializer_list<Keyword> words) {
 constexpr std::uint64_t kNumberWords = bits({Keyword::kMinimum, Keyword::kMaximum, Keyword::kExclusiveMinimum,
                                              Keyword::kExclusiveMaximum, Keyword::kMultipleOf});
 constexpr std::uint64_t kStringWords =
-    bits({Keyword::kMinLength, Keyword::kMaxLength, Keyword::kPattern, Keyword::kFormat});
+    bits({Keyword::kMinLength, Keyword::kMaxLength, Keyword::kPattern, Keyword::kFormat, Keyword::kContentEncoding,
+          Keyword::kContentMediaType});
 constexpr std::uint64_t kArrayWords =
     bits({Keyword::kItems, Keyword::kPrefixItems, Keyword::kAdditionalItems, Keyword::kContains, Keyword::kMinContains,
           Keyword::kMaxContains, Keyword::kMinItems, Keyword::kMaxItems, Keyword::kUniqueItems});
@@ -41,6 +42,7 @@ constexpr std::uint64_t kPlainWords = kNumberWords | kStringWords | kArrayWords 
 constexpr std::uint64_t kAppliedWords = bits(
     {Keyword::kEnum, Keyword::kConst, Keyword::kAllOf, Keyword::kAnyOf, Keyword::kOneOf, Keyword::kNot, Keyword::kIf,
      Keyword::kRef, Keyword::kDynamicRef, Keyword::kRecursiveRef, Keyword::kDependentSchemas, Keyword::kDependencies});
+constexpr std::uint64_t kBranchWords = bits({Keyword::kThen, Keyword::kElse});
 constexpr std::uint64_t kUnevaluatedWords = bits({Keyword::kUnevaluatedItems, Keyword::kUnevaluatedProperties});
 
 // How the strings that are written differ from all strings of a format.
@@ -99,8 +101,9 @@ void Compiler::read_keywords(const Value& schema, KeywordSet& set) {
       if (coverage_) note(Note::kWarning, schema, m.key, "the draft that $schema names does not know this keyword");
       continue;
     }
+    if ((k == Keyword::kContentEncoding || k == Keyword::kContentMediaType) && !asserts_content(m.value)) continue;
     set.set(k, m.value);
-    if (coverage_ && (KeywordSet::bit(k) & (kPlainWords | kAppliedWords | kUnevaluatedWords))) {
+    if (coverage_ && (KeywordSet::bit(k) & (kPlainWords | kAppliedWords | kBranchWords | kUnevaluatedWords))) {
       note(Note::kEnforced, schema, m.key);
     }
     if (coverage_ && k == Keyword::kUnknown) {
@@ -407,6 +410,7 @@ const StringPart* Compiler::string_part(const KeywordSet& set) {
            std::string(v->text()) + " is not a known format, so it only describes");
     }
   }
+  if (set.has(Keyword::kContentEncoding) || set.has(Keyword::kContentMediaType)) add_content(set, &part);
   return finish_string(part);
 }
 

@@ -38,6 +38,8 @@ enum class Keyword : std::uint8_t {
   kMaxLength,
   kPattern,
   kFormat,
+  kContentEncoding,
+  kContentMediaType,
   kMinimum,
   kMaximum,
   kExclusiveMinimum,

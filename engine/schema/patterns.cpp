@@ -68,7 +68,45 @@ std::optional<Literal> literal_start(std::string_view p) {
   return out;
 }
 
+// JSON text with arrays and objects at most three deep, which is as far as a pattern can count.
+std::string json_text() {
+  const std::string blank = R"([ \t\n\r]*)";
+  const std::string text = R"x("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")x";
+  const std::string scalar = text + R"(|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null)";
+  std::string value = scalar;
+  for (int depth = 0; depth < 3; ++depth) {
+    const std::string item = blank + "(?:" + value + ")" + blank, member = blank + text + blank + ":" + item;
+    value = scalar + R"(|\[(?:)" + blank + "|" + item + "(?:," + item + R"()*)\]|\{(?:)" + blank + "|" + member + "(?:," +
+            member + R"()*)\})";
+  }
+  return "^" + blank + "(?:" + value + ")" + blank + "$";
+}
+
+constexpr std::string_view kBase64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
+constexpr std::string_view kJson = "application/json";
+
 }  // namespace
+
+// Up to draft 7 a validator may hold a string to what it says it contains; since then it only describes. Without
+// $schema it is held to it: what is written so satisfies either reading.
+bool Compiler::asserts_content(const Value& value) {
+  return !content_describes_ && value.is(json::Type::kString) && (value.text() == "base64" || value.text() == kJson);
+}
+
+void Compiler::add_content(const KeywordSet& set, StringPart* part) {
+  const Value *encoding = set[Keyword::kContentEncoding], *media = set[Keyword::kContentMediaType];
+  std::vector<Pattern> patterns(part->patterns.begin(), part->patterns.end());
+  if (encoding) patterns.push_back({kBase64, encoding});
+  if (media && encoding) {
+    unsupported(*set.schema, "contentMediaType", "JSON inside of base64 cannot be enforced",
+                "Drop one of contentEncoding and contentMediaType.");
+  } else if (media) {
+    static const std::string kJsonText = json_text();
+    patterns.push_back({kJsonText, media});
+    note(Note::kNarrowed, *set.schema, "contentMediaType", "arrays and objects nest at most three deep in the text");
+  }
+  part->patterns = keep(patterns);
+}
 
 // "^(?!A)(?=B)C" holds where ^(?:B) and ^C are found and ^(?:A) is not: regular, where look-ahead elsewhere is refused.
 void Compiler::add_pattern(const Value& at, std::string_view text, std::vector<Pattern>& patterns,

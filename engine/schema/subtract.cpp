@@ -4,6 +4,18 @@
 
 namespace ag::schema {
 
+namespace {
+
+// An empty piece does no harm but that it is carried along. For strings a proof is an intersection of automata, so it is
+// made only where pieces are many.
+template <class Part>
+bool is_worth_a_proof(std::size_t pieces) {
+  constexpr std::size_t kFew = 8;
+  return !std::is_same_v<Part, StringPart> || pieces >= kFew;
+}
+
+}  // namespace
+
 const Shape* Compiler::subtract(const Shape* a, const Shape* b) {
   if (b->empty()) return a;
   Shape out;
@@ -32,7 +44,7 @@ List<const Part*> Compiler::subtract(List<const Part*> from, List<const Part*> w
       for (const Part* atom : atoms(*q)) {
         for (const Part* opposite : complement(*atom)) {
           const Part* piece = intersect(rest, opposite);
-          if (piece && !hopeless(*piece)) left.push_back(piece);
+          if (piece && !(is_worth_a_proof<Part>(left.size()) && hopeless(*piece))) left.push_back(piece);
         }
         rest = intersect(rest, atom);
         if (!rest) break;
