@@ -180,3 +180,31 @@ def test_figures(modules: Any, tmp_path: Path) -> None:
         tables.rewrite(page, "there", "new")
     tables.rewrite(page, "here", "new\n")
     assert page.read_text() == PAGE.replace("old", "new")
+
+
+def test_refusals_are_grouped_and_written_into_a_page(tmp_path: Path) -> None:
+    distinct = {"type": "array", "items": {"type": "object"}, "uniqueItems": True}
+    rows: list[dict[str, Any]] = [
+        {
+            "id": "one",
+            "schema": {"type": "integer"},
+            "tests": [{"data": 1, "valid": True}, {"data": "a", "valid": False}],
+        },
+        {"id": "two", "schema": {"properties": {"a": distinct}}, "tests": []},
+        {"id": "three", "schema": distinct, "tests": []},
+        {"id": "four", "schema": {"pattern": "a(?=b)"}, "tests": []},
+        {"id": "wrong", "schema": {"type": "integer"}, "tests": [{"data": 1, "valid": False}]},
+    ]
+    data, page = tmp_path / "schemas.jsonl.gz", tmp_path / "page.md"
+    with gzip.open(data, "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    page.write_text(PAGE.replace("here", "refusals"))
+    command = [sys.executable, FOLDER / "refusals.py", data, "--page", page]
+    shown = subprocess.run(list(map(str, command)), cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert shown.strip() in page.read_text()
+    assert "Of 5 schemas 3 are refused (60.0%). With the others, 3 documents were tried." in shown
+    assert "refused a valid one: 1." in shown
+    assert (
+        "| 2 | distinct items cannot be enforced here: an item may be an array or an object |\n| 1 | the pattern has"
+        in shown
+    )

@@ -10,7 +10,16 @@ from typing import Annotated, Any, Literal
 import typer
 
 from agentgram.agent import Agent
-from agentgram.cli.options import FAILED, OK, USAGE, FormatOption, PolicyOption, SourceArgument, color, fail
+from agentgram.cli.options import (
+    FAILED,
+    OK,
+    USAGE,
+    FormatOption,
+    OptionalSourceArgument,
+    PolicyOption,
+    color,
+    fail,
+)
 from agentgram.errors import AgentgramError, DefinitionError, GrammarError
 from agentgram.policy import Policy, Principal
 from agentgram.policy.survey import people, problems
@@ -30,10 +39,13 @@ _COLORS = {"error": "red", "warning": "yellow", "note": "bright_black"}
 
 
 def check(
-    source: SourceArgument,
+    source: OptionalSourceArgument = None,
     policy: PolicyOption = None,
     format: FormatOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
+    keywords: Annotated[
+        bool, typer.Option("--keywords", help="Only list what becomes of each keyword of JSON Schema.")
+    ] = False,
 ) -> None:
     """Check the tools of a file and a policy; for continuous integration. No model is loaded.
 
@@ -42,6 +54,13 @@ def check(
     """
     from agentgram.cli.source import load_agent
 
+    if keywords:
+        from agentgram.engine.keywords import as_markdown
+
+        typer.echo(as_markdown(), nl=False)
+        return
+    if source is None:
+        fail("which tools? Name a Python file, or ask for --keywords.", USAGE)
     try:
         agent = load_agent(source, model=None, policy=Policy.load(policy) if policy is not None else None)
         findings = [*_findings(agent, format)]

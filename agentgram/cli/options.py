@@ -29,12 +29,11 @@ class OnDenied(StrEnum):
     steer = "steer"
 
 
-SourceArgument: TypeAlias = Annotated[
-    str,
-    typer.Argument(
-        metavar="TOOLS.py[:agent]", help="A file with @tool functions, or an agent in it.", show_default=False
-    ),
-]
+_SOURCE = typer.Argument(
+    metavar="TOOLS.py[:agent]", help="A file with @tool functions, or an agent in it.", show_default=False
+)
+SourceArgument: TypeAlias = Annotated[str, _SOURCE]
+OptionalSourceArgument: TypeAlias = Annotated[str | None, _SOURCE]
 PolicyOption: TypeAlias = Annotated[str | None, typer.Option(help="A policy file (TOML).")]
 FormatOption: TypeAlias = Annotated[str | None, typer.Option(help="The model's response format, by name or file.")]
 

@@ -113,9 +113,7 @@ _KEYWORDS: dict[str, _Probe] = {
         schema={"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}},
         refused={"$ref": "https://example.com/schema"},
     ),
-    "$dynamicRef": _Probe(
-        since="2020-12", schema={"$dynamicRef": "#/$defs/a", "$defs": {"a": {"type": "string"}}}
-    ),
+    "$dynamicRef": _Probe(since="2020-12", schema={"$dynamicRef": "#/$defs/a", "$defs": {"a": {"type": "string"}}}),
     "$recursiveRef": _Probe(
         since="2019-09",
         schema={**_DRAFT_2019, "properties": {"a": {"$recursiveRef": "#"}}},
@@ -195,7 +193,7 @@ def _refusal(engine: Engine, schema: Mapping[str, Any] | str) -> str:
     try:
         engine.compile(JsonSchema(schema))
     except GrammarError as error:
-        return str(error).partition(f" at {error.pointer or '/'}. ")[0]
+        return str(error).removesuffix(f". {error.hint}").removesuffix(f" at {error.pointer or '/'}")
     raise AssertionError(f"{json.dumps(schema)} is said to be refused, and is not")
 
 

@@ -86,3 +86,17 @@ def test_policies(tmp_path: Path, policy: str, code: int, says: str) -> None:
 def test_files_that_cannot_be_loaded(tmp_path: Path) -> None:
     assert check(tmp_path, "x = 1").exit_code == 2
     assert check(tmp_path, GOOD, "--format", "herms").exit_code == 2
+
+
+def test_keywords_of_json_schema() -> None:
+    done = CliRunner().invoke(app, ["check", "--keywords"])
+    assert done.exit_code == 0
+    page = (Path(__file__).parents[2] / "docs" / "json-schema.md").read_text("utf-8")
+    shown = page.partition("<!-- keywords:begin -->\n")[2].partition("<!-- keywords:end -->")[0]
+    assert done.stdout == shown, "docs/json-schema.md is older than the compiler: put the output of --keywords into it"
+
+
+def test_a_source_is_needed() -> None:
+    done = CliRunner().invoke(app, ["check"])
+    assert done.exit_code == 2
+    assert "--keywords" in done.output

@@ -62,27 +62,6 @@ def test_pairs_of_schemas(seed: int) -> None:
         )
 
 
-def test_every_pair_of_small_keywords() -> None:
-    """All schemas of two keywords, each with a few values."""
-    small: list[tuple[str, Any]] = [
-        ("type", "object"), ("type", ["array", "string"]), ("const", {"a": 1}), ("enum", [1, "a", [1]]),
-        ("minimum", 1), ("exclusiveMaximum", 2), ("multipleOf", 0.5), ("minLength", 1), ("maxLength", 1),
-        ("pattern", "^a"), ("minItems", 1), ("maxItems", 1), ("items", {"type": "integer"}), ("items", False),
-        ("prefixItems", [{"const": 1}]), ("contains", {"const": 1}), ("properties", {"a": {"const": 1}}),
-        ("properties", {"a": False, "b": {}}), ("required", ["a"]), ("required", ["c"]),
-        ("additionalProperties", False), ("additionalProperties", {"type": "string"}),
-        ("patternProperties", {"^a": {"type": "integer"}}), ("propertyNames", {"maxLength": 1}),
-        ("minProperties", 2), ("maxProperties", 1), ("dependentRequired", {"a": ["b"]}),
-        ("not", {"required": ["b"]}), ("not", {"const": 1}), ("anyOf", [{"required": ["a"]}, {"minItems": 2}]),
-        ("oneOf", [{"type": "integer"}, {"minimum": 1}]), ("uniqueItems", True),
-    ]  # fmt: skip
-    for i, (one, first) in enumerate(small):
-        for two, second in small[i + 1 :]:
-            if one != two:
-                schema = {one: first, two: second}
-                assert differences(schema) == [], json.dumps(schema)
-
-
 @given(st.integers(0, 2**32))
 def test_declared_order_narrows_to_the_sorted_documents(seed: int) -> None:
     """In declared order the documents are those of any order whose declared keys come first, in order."""
