@@ -256,7 +256,7 @@ class Compiler {
   std::unique_ptr<References> references_;
   Draft draft_ = Draft::k2020;
   bool content_describes_ = false;  // $schema names a draft that makes annotations of contentEncoding and its kin
-  bool tracks_evaluated_ = false;  // whether the schema has a word that asks for it
+  bool tracks_evaluated_ = false;   // whether the schema has a word that asks for it
 
   std::vector<Node> nodes_;
   std::unordered_map<std::uint64_t, std::vector<NodeId>> interned_;

@@ -19,7 +19,7 @@ bool all_found_anywhere(const StringPart& part) {
   return part.not_patterns.empty() && part.formats.empty() && part.not_formats.empty() && part.excluded.empty() &&
          part.max_length == kNoMax && std::none_of(part.patterns.begin(), part.patterns.end(), tied);
 }
-}
+}  // namespace
 
 bool Compiler::surely_empty(NodeId id, int depth) {
   if (id == kNever || id == kAny || depth == 0) return id == kNever;

@@ -29,9 +29,8 @@ constexpr std::uint64_t bits(std::initializer_list<Keyword> words) {
 
 constexpr std::uint64_t kNumberWords = bits({Keyword::kMinimum, Keyword::kMaximum, Keyword::kExclusiveMinimum,
                                              Keyword::kExclusiveMaximum, Keyword::kMultipleOf});
-constexpr std::uint64_t kStringWords =
-    bits({Keyword::kMinLength, Keyword::kMaxLength, Keyword::kPattern, Keyword::kFormat, Keyword::kContentEncoding,
-          Keyword::kContentMediaType});
+constexpr std::uint64_t kStringWords = bits({Keyword::kMinLength, Keyword::kMaxLength, Keyword::kPattern,
+                                             Keyword::kFormat, Keyword::kContentEncoding, Keyword::kContentMediaType});
 constexpr std::uint64_t kArrayWords =
     bits({Keyword::kItems, Keyword::kPrefixItems, Keyword::kAdditionalItems, Keyword::kContains, Keyword::kMinContains,
           Keyword::kMaxContains, Keyword::kMinItems, Keyword::kMaxItems, Keyword::kUniqueItems});

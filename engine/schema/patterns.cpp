@@ -76,8 +76,8 @@ std::string json_text() {
   std::string value = scalar;
   for (int depth = 0; depth < 3; ++depth) {
     const std::string item = blank + "(?:" + value + ")" + blank, member = blank + text + blank + ":" + item;
-    value = scalar + R"(|\[(?:)" + blank + "|" + item + "(?:," + item + R"()*)\]|\{(?:)" + blank + "|" + member + "(?:," +
-            member + R"()*)\})";
+    value = scalar + R"(|\[(?:)" + blank + "|" + item + "(?:," + item + R"()*)\]|\{(?:)" + blank + "|" + member +
+            "(?:," + member + R"()*)\})";
   }
   return "^" + blank + "(?:" + value + ")" + blank + "$";
 }
