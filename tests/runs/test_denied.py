@@ -176,6 +176,31 @@ def test_rights_are_looked_up_at_each_step() -> None:
     assert RAN == []
 
 
+def test_while_a_policy_changes_both_versions_count() -> None:
+    policy = Policy(allow("change", "look"))
+
+    @tool(sequential=True)
+    def change(to: str) -> str:
+        policy.replace(*[allow("change", "wipe")] if to == "wipe" else [allow("change", "look")])
+        return "changed"
+
+    turn = [ToolCall(name="change", arguments={"to": "wipe"}), ToolCall(name="wipe", arguments={})]
+    turn.append(ToolCall(name="look", arguments={"order": 1}))
+
+    class Server(Unmasked):
+        async def stream(self, request: Any) -> Any:
+            from agentgram.messages import assistant
+
+            self.turn += 1
+            yield StepEnd(
+                step=1, message=assistant("" if self.turn < 3 else "done", calls=turn if self.turn < 3 else ())
+            )
+
+    result = Agent(Server(), tools=[look, wipe, change], policy=policy).run_sync("go", user=BOB)
+    assert [d.tool for d in result.denied] == ["wipe", "look", "look"], "what either of them denies is denied"
+    assert RAN == ["wipe"], "in the next turn only the new one counts"
+
+
 def test_a_policy_needs_a_user() -> None:
     with pytest.raises(PolicyError, match="each run needs user="):
         agent("done").run_sync("go")
