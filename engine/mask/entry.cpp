@@ -25,7 +25,8 @@ class EntryBuilder {
         start_(state),
         counter_(counter),
         counted_(terminal.counted()),
-        ranged_(terminal.labelled() && !terminal.transient()) {
+        ranged_(terminal.labelled() && !terminal.transient()),
+        key_(!terminal.names() && terminal.next(Terminal::kStart, '"') != Terminal::kDead) {
     const std::size_t depths = vocab.trie().max_depth() + 2;
     if (path_.size() < depths) path_.resize(depths);
     leaves_.clear();
@@ -626,9 +627,8 @@ class EntryBuilder {
       if (keepable(part)) {
         keep(part, &made.rests);
       } else {
-        merge_rests(part, &made.rests);
-        if (!terminal_.names() && terminal_.next(Terminal::kStart, '"') != Terminal::kDead)
-          look_at_spelling(part, &made);
+        merge_rests(part, &made.rests, key_ && !rests_ ? &made.apart : nullptr);
+        if (key_) look_at_spelling(part, &made);
       }
       i = end;
     }
@@ -665,7 +665,7 @@ class EntryBuilder {
       tokens += static_cast<std::size_t>(l.trie->end(l.until - 1) - l.trie->begin(l.from));
     }
     if (terminal_.names()) return part.size() == 1 || tokens > kMany;
-    return !terminal_.labelled() && tokens > kMany;
+    return !terminal_.labelled() && !(key_ && !rests_) && tokens > kMany;
   }
 
   void keep(std::span<const Leaf> part, Rests* out) const {
@@ -697,8 +697,17 @@ class EntryBuilder {
     out->trie = ByteTrie(spelled_);
   }
 
+  // Whether a rest may go on to another key of the same object, and end it: a comma, blanks, a string.
+  static bool holds_key(std::string_view rest) {
+    for (std::size_t comma = rest.find(','); comma != rest.npos; comma = rest.find(',', comma + 1)) {
+      const std::size_t open = rest.find_first_not_of(" \n\r\t", comma + 1);
+      if (open != rest.npos && rest[open] == '"' && rest.find('"', open + 1) != rest.npos) return true;
+    }
+    return false;
+  }
+
   // Rests are read off the trie, which lies in order, and not off the tokens, which lie anywhere.
-  void merge_rests(std::span<const Leaf> part, Rests* out) {
+  void merge_rests(std::span<const Leaf> part, Rests* out, std::vector<std::uint32_t>* apart) {
     std::vector<Rest>& rests = scratch_.rests;
     std::string& text = scratch_.text;
     std::vector<char>& below = scratch_.below;
@@ -713,6 +722,10 @@ class EntryBuilder {
         const std::uint32_t size = l.trie->depth(n) - l.depth;
         if (size) below[size - 1] = static_cast<char>(l.trie->byte(n));
         if (!l.trie->has_values(n)) continue;
+        if (apart && holds_key({below.data(), size})) {
+          apart->insert(apart->end(), l.trie->begin(n), l.trie->end(n));
+          continue;
+        }
         std::uint64_t head = 0;
         for (std::uint32_t k = 0; k < 8; ++k) head = head << 8 | (k < size ? static_cast<std::uint8_t>(below[k]) : 0);
         for (const std::uint32_t* t = l.trie->begin(n); t != l.trie->end(n); ++t)
@@ -747,6 +760,7 @@ class EntryBuilder {
   const CounterClass counter_;
   const bool counted_;
   const bool ranged_;                      // accepted tokens are told apart by the labels that are left
+  const bool key_;                         // may be an object's key, whose spelling matters
   std::shared_ptr<const SlicePlan> plan_;  // leaves point into its trie
   const std::uint64_t build_ = ++scratch().builds;
   std::shared_ptr<Entry> out_;
@@ -769,7 +783,8 @@ std::size_t Entry::memory() const {
   std::size_t total = sizeof *this + ambiguous.memory() + ids.capacity() * 4;
   for (const auto& a : accepted) total += sizeof a + a.bits.capacity() * 4;
   for (const auto& l : leaves)
-    total += sizeof l + l.rests.memory() + l.whole.memory() + l.escaped.capacity() * (sizeof(Leaves::Escaped) + 8);
+    total += sizeof l + l.rests.memory() + l.whole.memory() + l.escaped.capacity() * (sizeof(Leaves::Escaped) + 8) +
+             l.apart.capacity() * 4;
   return total;
 }
 

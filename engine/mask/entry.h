@@ -63,6 +63,8 @@ struct Entry {
       std::string says;  // its part of the key, decoded
     };
     std::vector<Escaped> escaped;
+    // Tokens whose rests may hold a whole key of their own, which is not to be the one that the token ended: one by one.
+    std::vector<std::uint32_t> apart;
   };
   std::vector<Accepted> accepted;
   std::vector<std::uint32_t> ids;

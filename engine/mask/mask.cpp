@@ -121,6 +121,12 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
     } else {
       for (std::size_t i = 0; i < count; ++i) leaves_by_key(items[i], leaves, level);
     }
+    if (leaves.apart.empty()) continue;
+    group_.clear();
+    group_.items.assign(items, items + count);
+    for (std::uint32_t id : leaves.apart) {
+      if (!has(id) && takes_token(group_, id)) set(id);
+    }
   }
   if (entry.inner.none()) return;
   // The terminal might have ended earlier, where what follows could read what the terminal would have read.
@@ -136,6 +142,14 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
   group_.clear();
   group_.items.assign(items, items + count);
   walk(entry.ambiguous, group_);
+}
+
+bool MaskWorkspace::takes_token(const ConfigView& config, std::uint32_t id) {
+  if (stack_.size() < 2) stack_.resize(2);
+  const Arena::Mark mark = parser.arena().mark();
+  const bool taken = parser.step_all(config, vocab_->bytes(id), stack_[0], stack_[1]);
+  parser.arena().release(mark);
+  return taken;
 }
 
 // Node by node with the parser.

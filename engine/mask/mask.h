@@ -40,6 +40,7 @@ class MaskWorkspace {
   void refuse(std::string_view quote, std::string_view rest);
   void take_rests(const Rests& rests, const ConfigView& config, std::size_t level);
   void walk(const Rests& rests, const ConfigView& config);
+  bool takes_token(const ConfigView& config, std::uint32_t id);
   void set(std::uint32_t id) { row_[id / 32] |= 1u << (id % 32); }
   bool has(std::uint32_t id) const { return row_[id / 32] >> (id % 32) & 1; }
 

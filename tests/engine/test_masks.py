@@ -225,6 +225,36 @@ def test_undeclared_keys_do_not_repeat_however_they_are_spelled() -> None:
         assert matcher.accept_bytes(text.encode()) == end, text
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object"},
+        {"type": "object", "properties": {"b": {"type": "integer"}}},
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+        {"type": "object", "patternProperties": {"^[a-c]+$": {"type": "integer"}}, "minProperties": 2},
+    ],
+    ids=str,
+)
+def test_tokens_with_several_keys(schema: dict[str, Any]) -> None:
+    """A key inside a token may repeat one that the same token has ended before."""
+    pieces = [
+        'a":1,"a":~a":1,"b":~"a":1,"a":~"a":1,"b":1,"a":~{"a":1,"a":1}~{"a":1,"b":1}~b":1,"a":1,"b":~"a":{"a":1},"b":',
+        '"a":{"b":1},"a":~,"a":1, "a"~ab":1,\n"ab"~\\u0061":1,"a":~"a":1,"\\u0061":~a":1,"c":2,"a"~a":",\\"a\\"",',
+    ]
+    tokens = [bytes([b]) for b in range(256)] + [p.encode() for p in "~".join(pieces).split("~")] + [b""]
+    vocab = Vocabulary(tokens, special={"<end>": len(tokens) - 1}, end=["<end>"])
+    engine = Engine(vocab)
+    for order in ("declared", "any"):
+        grammar = engine.compile(JsonSchema(schema, property_order=order))  # type: ignore[arg-type]
+        for start in ("", "{", '{"', '{"b', '{"a', '{"c":1,', '{"c":1,"', '{"a":1,"', '{"b":1,', '{"b":1,"\\u00'):
+            matcher = grammar.matcher()
+            if not matcher.accept_bytes(start.encode()):
+                continue
+            walked = allocate_mask(1, vocab.size)
+            matcher.fill_by_walk(walked)
+            assert mask_of(matcher, vocab) == bits(walked, vocab.size), start
+
+
 @pytest.mark.parametrize("order", ["declared", "any"])
 def test_entries_give_the_mask_of_a_walk(order: str) -> None:
     vocab = small_vocabulary()

@@ -36,7 +36,7 @@ const std::vector<std::string> kGrammars = {
 
 class Fuzzer {
  public:
-  explicit Fuzzer(std::uint64_t seed) : rng_(seed), vocab_(ag::test::vocabulary()) { renew(); }
+  explicit Fuzzer(std::uint64_t seed) : rng_(seed), vocab_(ag::test::vocabulary(true)) { renew(); }
 
   bool one() {
     if (++made_ % 512 == 0) renew();  // what was shared so far is dropped

@@ -39,8 +39,8 @@ inline SpecPtr dispatch(std::vector<SpecPtr> tags, const std::string& trigger) {
   return out;
 }
 
-// All bytes, pairs and triples of some of them, and an end.
-inline std::shared_ptr<const Vocabulary> vocabulary() {
+// All bytes, pairs and triples of some of them, and an end; and, if asked, some tokens with whole keys in them.
+inline std::shared_ptr<const Vocabulary> vocabulary(bool keys = false) {
   std::vector<std::string> tokens;
   for (int b = 0; b < 256; ++b) tokens.emplace_back(1, static_cast<char>(b));
   const std::string some = "ab{}\":,<>\\u0 \n";
@@ -50,6 +50,10 @@ inline std::shared_ptr<const Vocabulary> vocabulary() {
       for (char c : some) tokens.push_back({a, b, c});
     }
   }
+  for (const char* token :
+       {"a\":1,\"a\":", "\"a\":1,\"b\":1,\"a\":", "{\"a\":1,\"b\":1}", "ab\", \"ab\"", ",\"a\":{\"a\":\"",
+        "\\u0061\":1,\"a\"", "b\"],\"b\":[\"b\",\"a\"]", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"})
+    if (keys) tokens.push_back(token);
   tokens.push_back("");
   const auto end = static_cast<std::uint32_t>(tokens.size() - 1);
   return std::make_shared<Vocabulary>(std::move(tokens),

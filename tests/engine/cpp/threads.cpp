@@ -40,7 +40,7 @@ std::uint64_t digest(const std::shared_ptr<const Grammar>& grammar, const std::s
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 200;
-  const auto vocab = ag::test::vocabulary();
+  const auto vocab = ag::test::vocabulary(true);
   constexpr int kTools = 12, kThreads = 8;
   std::vector<SpecPtr> tags;
   for (int i = 0; i < kTools; ++i)
