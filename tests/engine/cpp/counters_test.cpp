@@ -64,7 +64,7 @@ void builds() {
   engine.follow(first, reply);
   const EngineStats cold = engine.core->stats();
   CHECK_TEXT(cold.builds <= 75, std::to_string(cold.builds));
-  CHECK_TEXT(cold.nodes_walked <= 5'000, std::to_string(cold.nodes_walked));
+  CHECK_TEXT(cold.nodes_walked <= 6'500, std::to_string(cold.nodes_walked));
   Matcher again(engine.core->compile(spec));
   engine.follow(again, reply);
   const EngineStats warm = engine.core->stats();
