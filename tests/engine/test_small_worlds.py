@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
+import pytest
 
 from agentgram.engine import Grammar
 from agentgram.errors import GrammarError
@@ -150,3 +151,46 @@ def test_two_keywords() -> None:
 def test_three_keywords() -> None:
     some = list(schemas_of(3))
     check_all(iter(some if LONG else random.Random(11).sample(some, 300)), SIZE)
+
+
+OLD_KEYWORDS: list[tuple[str, Any]] = [
+    ("dependencies", {"a": ["b"]}), ("dependencies", {"a": {"maxProperties": 1}}), ("items", [INTEGER]),
+    ("items", [{"const": 1}, {"type": "string"}]), ("additionalItems", False), ("additionalItems", INTEGER),
+]  # fmt: skip
+DRAFT_4_BOUNDS: list[tuple[str, Any]] = [("exclusiveMinimum", True), ("exclusiveMaximum", True)]
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        jsonschema.Draft4Validator,
+        jsonschema.Draft6Validator,
+        jsonschema.Draft7Validator,
+        jsonschema.Draft201909Validator,
+    ],
+    ids=lambda judge: judge.META_SCHEMA["$schema"].rpartition("/schema")[0].rpartition("/")[2],
+)
+def test_two_keywords_of_earlier_drafts(judge: Any) -> None:
+    """A draft's own meaning of each keyword; what it does not know does nothing there."""
+    uri = judge.META_SCHEMA["$schema"]
+    everything, texts = world(2)
+    never: dict[str, Any] = {"not": {}}  # draft 4 has no boolean schemas, and jsonschema stumbles over items: false
+    words = [("items", never) if word == ("items", False) else word for word in [*KEYWORDS, *OLD_KEYWORDS]]
+    words = [("properties", {"a": never}) if value == {"a": False, "b": {}} else (word, value) for word, value in words]
+    if judge is jsonschema.Draft4Validator:
+        words = [(word, value) for word, value in words if not word.startswith("exclusive")] + DRAFT_4_BOUNDS
+    if judge is jsonschema.Draft201909Validator:
+        # The engine keeps dependencies; jsonschema's unevaluatedItems and -Properties of this draft miss neighbours.
+        words = [pair for pair in words if pair[0] != "dependencies" and not pair[0].startswith("unevaluated")]
+    pairs = list(itertools.combinations(words, 2))
+    for picked in pairs if LONG else random.Random(5).sample(pairs, 400):
+        schema = {"$schema": uri, "$defs": DEFINITIONS, **dict(picked)}
+        if len(schema) < 4:
+            continue
+        grammar, error = attempt(schema)
+        valid = [judge(schema).is_valid(value) for value in everything]
+        if error is not None:
+            assert not any(valid) if "nothing satisfies" in str(error) else error.hint, (schema, str(error))
+            continue
+        assert grammar is not None
+        assert [takes(grammar, text) for text in texts] == valid, json.dumps(schema)
