@@ -62,6 +62,7 @@ List<const Part*> Compiler::product(List<const Part*> a, List<const Part*> b) {
   }
   std::vector<const Part*> out;
   for (const Part* x : a) {
+    check_room();
     for (const Part* y : b) {
       const Part* p = intersect(x, y);
       if (p && !(a.size() * b.size() > kFewParts<Part> && hopeless(*p))) out.push_back(p);

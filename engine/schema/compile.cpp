@@ -65,6 +65,12 @@ void Compiler::conflict(const char* keyword, const char* why) {
   if (conflicts_.size() < kEnough) conflicts_.push_back({here_, keyword, why});
 }
 
+void Compiler::check_room() {
+  if (arena_.capacity() <= kRoom + kRoomPerByte * text_.size()) return;
+  fail(*here_, "", "its alternatives combine to more than there is room for",
+       "Split the schema, or tell the alternatives apart by one property.");
+}
+
 void Compiler::check_unicode(const Value& string, std::string_view keyword) {
   if (string.lone_surrogate) {
     fail(*here_, keyword, "a string holds half a surrogate pair, which no text can contain",

@@ -44,6 +44,8 @@ struct KeywordSet {
 inline constexpr std::uint32_t kMaxInPlace = 500;
 // Alternatives of one type that a shape may have, and classes of keys that an object may have.
 inline constexpr std::size_t kMaxParts = 2048, kMaxClasses = 256;
+// Memory for what schemas combine to: bytes, and bytes for each byte of the schema's text.
+inline constexpr std::size_t kRoom = 24 << 20, kRoomPerByte = 64;
 
 class Compiler {
  public:
@@ -226,6 +228,7 @@ class Compiler {
   void unsupported(const Value& at, std::string_view keyword, std::string message, std::string hint);
   void note(Note::Kind kind, const Value& at, std::string_view keyword, std::string_view why = {});
   void conflict(const char* keyword, const char* why);
+  void check_room();  // refuses a schema whose combinations have grown out of proportion
   void check_unicode(const Value& string, std::string_view keyword);
   [[noreturn]] void explain_empty(NodeId root, std::string_view built = {});
   void write_coverage();
@@ -262,12 +265,12 @@ class Compiler {
   std::unordered_map<std::uint64_t, std::vector<NodeId>> interned_;
   const Shape* any_ = nullptr;
   const Shape* never_ = nullptr;
-  const Shape* simple_[128] = {};       // by set of types
-  const Value* here_ = nullptr;         // the schema whose keywords are being read
-  std::uint32_t probing_ = 0;           // inside surely_empty()
-  std::uint32_t searches_left_ = 1000;  // for empty intersections of strings or numbers: proofs, never needed
-  std::uint32_t depth_ = 0;             // of schemas applied in place
-  std::uint32_t nesting_ = 0;           // of lower()
+  const Shape* simple_[128] = {};      // by set of types
+  const Value* here_ = nullptr;        // the schema whose keywords are being read
+  std::uint32_t probing_ = 0;          // inside surely_empty()
+  std::uint32_t searches_left_ = 400;  // for empty intersections of strings or numbers: proofs, never needed
+  std::uint32_t depth_ = 0;            // of schemas applied in place
+  std::uint32_t nesting_ = 0;          // of lower()
   std::map<std::tuple<const char*, std::size_t, const char*, std::size_t>, bool> matched_;  // by address: all live on
   std::unordered_map<const StringPart*, List<std::string_view>> few_;
   std::vector<const Shape*> later_;

@@ -39,6 +39,7 @@ Symbol Compiler::lower(const ObjectPart& given) {
       continue;
     }
     Need need = t.part->needs[0];
+    check_room();
     if (todo.size() + ways.size() > kMaxWays || t.others.size() > kMaxNeeds) {
       fail(*need.at, "not", "too many properties could be the one that is demanded",
            "Say what is allowed instead of what is not.");

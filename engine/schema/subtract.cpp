@@ -35,6 +35,7 @@ List<const Part*> Compiler::subtract(List<const Part*> from, List<const Part*> w
   for (const Part* q : what) {
     std::vector<const Part*> left;
     for (const Part* p : pieces) {
+      check_room();
       const Part* rest = intersect(p, q);
       if (!rest || hopeless(*rest)) {
         left.push_back(p);
