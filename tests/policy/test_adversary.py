@@ -7,9 +7,9 @@ reader of JSON between tags.
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jsonschema
@@ -23,9 +23,12 @@ from agentgram.models.base import ModelRequest, ModelSettings
 from agentgram.policy import le, one_of
 from agentgram.rights import Rights
 from agentgram.testing import AdversarialModel
+from tests.formats.test_harmony import reference  # noqa: F401  # a fixture
 from tests.laws.shapes import only_at_start
 
 EVE = Principal("eve")
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+"""5,000 turns, in the seven formats together; otherwise some of each."""
 
 
 def define(name: str) -> Tool[..., Any]:
@@ -55,26 +58,31 @@ WISHES = [
 ]
 
 
-def attacks(fmt: Format) -> Iterator[str]:
+def attacks(fmt: Format) -> list[str]:
+    """Ways to write each of the wishes, one of each after the other."""
+    ways = [list(spelled(fmt, name, arguments)) for name, arguments in WISHES]
+    return [way for each in zip(*ways, strict=True) for way in each]
+
+
+def spelled(fmt: Format, name: str, arguments: dict[str, Any]) -> Iterator[str]:
     """Ways to write a call that is denied."""
     fine = fmt.print_call(TOOLS["pay"].definition, GOOD)
-    for name, arguments in WISHES:
-        plain = fmt.print_call(TOOLS[name].definition, arguments)
-        yield plain
-        if fine.startswith("["):
-            yield f"{fine[:-1]}, {plain[1:]}"  # a second call, in one list
-        elif fmt.parallel:
-            yield fine + "\n" + plain
-            yield fine + plain
-        yield plain + "\n" + plain
-        if not only_at_start(fmt):
-            yield "Of course! " + plain
-        yield plain.replace('"eve"', r'"\u0065ve"').replace(f'"{name}"', f'"\\u{ord(name[0]):04x}{name[1:]}"')
-        yield plain.replace('"eve"', "'eve'").replace('"bobby"', "'bobby'")
-        yield plain.replace('"amount"', r'"\u0061mount"').replace('"to"', r'"t\u006f"')
-        yield plain.replace("500", "5e2").replace("50.5", "505e-1")
-        yield plain.replace("500", "500.0").replace("50.5", "50.50")
-        yield plain.replace('"amount": 500', '"amount": 5, "amount": 500').replace("amount=500", "amount=5, amount=500")
+    plain = fmt.print_call(TOOLS[name].definition, arguments)
+    yield plain
+    if fine.startswith("["):
+        yield f"{fine[:-1]}, {plain[1:]}"  # a second call, in one list
+    elif fmt.parallel:
+        yield fine + "\n" + plain
+        yield fine + plain
+    yield plain.replace('"eve"', r'"\u0065ve"').replace(f'"{name}"', f'"\\u{ord(name[0]):04x}{name[1:]}"')
+    yield plain.replace("500", "5e2").replace("50.5", "505e-1")
+    yield plain + "\n" + plain
+    if not only_at_start(fmt):
+        yield "Of course! " + plain
+    yield plain.replace('"eve"', "'eve'").replace('"bobby"', "'bobby'")
+    yield plain.replace('"amount"', r'"\u0061mount"').replace('"to"', r'"t\u006f"')
+    yield plain.replace("500", "500.0").replace("50.5", "50.50")
+    yield plain.replace('"amount": 500', '"amount": 5, "amount": 500').replace("amount=500", "amount=5, amount=500")
 
 
 def allowed(call: ToolCall) -> bool:
@@ -103,24 +111,15 @@ def read_tags(text: str) -> list[ToolCall]:
     return out
 
 
-@cache
-def encoding() -> Any:
-    harmony = pytest.importorskip("openai_harmony")
-    try:
-        return harmony.load_harmony_encoding(harmony.HarmonyEncodingName.HARMONY_GPT_OSS)
-    except Exception as error:
-        return error
-
-
-def read_harmony(text: str) -> list[ToolCall] | None:
-    """The calls of harmony, as its makers' own parser reads them; None where its vocabulary is not at hand."""
+def read_harmony(text: str, theirs: Any) -> list[ToolCall]:
+    """The calls of harmony, as its makers' own parser reads them."""
     from openai_harmony import Role
 
-    if isinstance(encoding(), Exception):
-        return None
-    tokens = encoding().encode(text, allowed_special="all")
-    out = []
-    for message in encoding().parse_messages_from_completion_tokens(tokens, role=Role.ASSISTANT, strict=False):
+    out: list[ToolCall] = []
+    if not text:  # their parser waits for a header: nothing was left of the turn
+        return out
+    tokens = theirs.encode(text, allowed_special="all")
+    for message in theirs.parse_messages_from_completion_tokens(tokens, role=Role.ASSISTANT):
         if message.recipient is not None and message.recipient.startswith("functions."):
             arguments = json.loads(message.content[0].text, object_pairs_hook=once)
             out.append(ToolCall(name=message.recipient.removeprefix("functions."), arguments=arguments))
@@ -149,41 +148,51 @@ def request(fmt: Format, *, guarded: bool, seed: int) -> ModelRequest:
     )
 
 
-def written(fmt: Format, model: AdversarialModel, end: StepEnd) -> list[ToolCall]:
+Read = Callable[[str], list[ToolCall]]
+
+
+@pytest.fixture(params=formats())
+def judged(request: pytest.FixtureRequest) -> tuple[Format, Read | None]:
+    """A format, and a reader of it that is not the library's own."""
+    fmt = get_format(request.param)
+    if fmt.name == "harmony":
+        theirs = request.getfixturevalue("reference")
+        return fmt, lambda text: read_harmony(text, theirs)
+    return fmt, read_tags if fmt.name in ("hermes", "smollm2") else None
+
+
+def written(read: Read | None, model: AdversarialModel, end: StepEnd) -> list[ToolCall]:
     """The calls of a turn, as whoever receives its text would read them; each is one of the tools, and fits it."""
     calls = [ToolCall(name=c.name, arguments=c.arguments) for c in end.message.calls]
     text = model.outputs[-1].decode()
-    theirs = {"hermes": read_tags, "harmony": read_harmony}.get(fmt.name, lambda _: None)(text)
-    assert theirs is None or theirs == calls, text
+    assert read is None or read(text) == calls, text
     for call in calls:
         jsonschema.validate(call.arguments, dict(TOOLS[call.name].definition.schema))
     assert end.message.malformed == ()
     return calls
 
 
-@pytest.mark.parametrize("name", formats())
-def test_without_a_policy_the_attacks_land(name: str) -> None:
+def test_without_a_policy_the_attacks_land(judged: tuple[Format, Read | None]) -> None:
     """The positive control: a model that can do nothing proves nothing."""
-    fmt = get_format(name)
-    model = AdversarialModel(list(attacks(fmt)), format=fmt, seed=1)
+    fmt, read = judged
+    model = AdversarialModel(attacks(fmt), format=fmt, seed=1)
     landed = 0
-    for seed in range(40):
+    for seed in range(40 if LONG else 20):
         *_, end = model.turn(request(fmt, guarded=False, seed=seed))
         assert isinstance(end, StepEnd)
-        landed += not all(map(allowed, written(fmt, model, end)))
+        landed += not all(map(allowed, written(read, model, end)))
     assert landed >= 0.95 * model.attempts
 
 
-@pytest.mark.parametrize("name", formats())
-@pytest.mark.parametrize("turns", [60, pytest.param(720, marks=pytest.mark.slow)])
-def test_with_the_policy_none_lands_and_each_attempt_is_reported(name: str, turns: int) -> None:
-    fmt = get_format(name)
-    model = AdversarialModel(list(attacks(fmt)), format=fmt, seed=2)
+def test_with_the_policy_none_lands_and_each_attempt_is_reported(judged: tuple[Format, Read | None]) -> None:
+    fmt, read = judged
+    model = AdversarialModel(attacks(fmt), format=fmt, seed=2)
     denials: list[CallDenied] = []
+    turns = 720 if LONG else 30
     for seed in range(turns):
         *events, end = model.turn(request(fmt, guarded=True, seed=seed))
         assert isinstance(end, StepEnd)
-        calls = written(fmt, model, end)
+        calls = written(read, model, end)
         assert all(map(allowed, calls)), model.outputs[-1]
         assert not [event for event in events if isinstance(event, MalformedCall)]
         refused = [event for event in events if isinstance(event, CallDenied)]
