@@ -362,6 +362,9 @@ class Run(Generic[Out]):
         Raises:
             PolicyError: A verdict is not the approver's to give, or has been given before.
         """
+        still_open = {result.call_id for message in answered(self._messages, ()) for result in message.results}
+        if not still_open.issuperset(pending.call.id for pending in state.pending):
+            raise PolicyError("the conversation has gone on since the call was asked about: run the prompt again.")
         records: list[CallRecord] = []
         undecided: list[CallRecord] = []
         ruled: list[tuple[ToolCall, Verdict]] = []

@@ -304,7 +304,9 @@ def _of_tool(rules: Sequence[Rule], user: Principal, definition: ToolDefinition,
     limits = {str(rule): rule.left(state) for rule, _ in grants}
     wheres = [where for _, where in grants]
     permitted = _narrowed(definition, wheres, denials)
-    sampled = _narrowed(definition, [*map(_steering, wheres)], [w for w in map(_steering, denials) if w])
+    sampled = definition
+    if any(c.steer for where in (*wheres, *denials) for _, constraints in where for c in constraints):
+        sampled = _narrowed(definition, [*map(_steering, wheres)], [w for w in map(_steering, denials) if w])
     return Decision(
         outcome="allowed" if allows else "ask",
         rule=str(first),

@@ -171,8 +171,19 @@ def test_with_a_session(tmp_path: Path) -> None:
     again = it.resume_sync(state, {"call_1": approve()}, user=EVE, by=CAROL, session=session)
     assert (again.status, RAN) == ("done", [100])
     assert session.messages == again.messages
-    with pytest.raises(PolicyError, match="a verdict counts once"):
+    with pytest.raises(PolicyError, match="has gone on since"):
         agent().resume_sync(state, {"call_1": approve()}, user=EVE, by=CAROL, session=session)
+
+
+def test_a_conversation_that_has_gone_on(tmp_path: Path) -> None:
+    session = SQLiteSession(tmp_path / "chats.db", "a")
+    it = agent(call("refund", amount=100))
+    state = state_of(it.run_sync("x", user=EVE, session=session))
+    it.run_sync("Never mind.", user=EVE, session=session)
+    with pytest.raises(PolicyError, match="has gone on since"):
+        it.resume_sync(state, {"call_1": approve()}, user=EVE, by=CAROL, session=session)
+    assert RAN == []
+    assert "not known what became" in session.messages[2].results[0].content
 
 
 @pytest.mark.parametrize(
