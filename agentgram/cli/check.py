@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -135,16 +136,15 @@ def _of_all(agent: Agent[Any, Any], format: str | None) -> Iterator[Finding]:
 def _of_policy(policy: Policy, agent: Agent[Any, Any], format: str | None) -> Iterator[Finding]:
     for level, text in problems(policy, agent.tools.definitions):
         yield Finding(level=level, where="policy", text=text)
-    told: set[str] = set()
+    known: set[str] = set()
     for user in people(policy):
-        for finding in _of_user(policy, user, agent, format):
-            if finding.text not in told:  # the same for another user says nothing new
-                told.add(finding.text)
-                yield finding
+        yield from _of_user(policy, user, agent, format, known)
 
 
-def _of_user(policy: Policy, user: Principal, agent: Agent[Any, Any], format: str | None) -> Iterator[Finding]:
-    """Whether what a user may do can be compiled, tool by tool."""
+def _of_user(
+    policy: Policy, user: Principal, agent: Agent[Any, Any], format: str | None, known: set[str]
+) -> Iterator[Finding]:
+    """Whether what a user may do can be compiled, tool by tool; what is ``known`` of another user is not looked at."""
     from agentgram.engine import Engine, JsonSchema, Vocabulary
     from agentgram.formats import Request, get_format
 
@@ -153,9 +153,13 @@ def _of_user(policy: Policy, user: Principal, agent: Agent[Any, Any], format: st
         where = f"policy for {user}, {tool.name}"
         try:
             narrowed = policy.decide(user, tool).narrowed
-            if narrowed is None or narrowed is tool.definition:
+            text = "" if narrowed is None else json.dumps([narrowed.name, narrowed.schema])
+            if narrowed is None or narrowed is tool.definition or text in known:
                 continue
+            known.add(text)
             engine.compile(JsonSchema(dict(narrowed.schema), whitespace="canonical", unsupported=narrowed.unsupported))
             engine.compile(fmt.grammar(Request(tools=[narrowed])))
         except (GrammarError, DefinitionError) as error:
-            yield Finding(level="error", where=where, text=str(error))
+            if str(error) not in known:
+                known.add(str(error))
+                yield Finding(level="error", where=where, text=str(error))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from agentgram.policy.conditions import After
 from agentgram.policy.policy import Policy
 from agentgram.policy.rules import Rule
 from agentgram.principal import Principal
@@ -79,6 +80,7 @@ def problems(policy: Policy, definitions: Sequence[ToolDefinition]) -> Iterator[
             alone = Rule(effect=rule.effect, tools=(glob,), tags=rule.tags)
             if not any(alone.concerns(d) for d in definitions):
                 yield "error", f"{glob!r} of {rule} matches no tool."
+        yield from _misnamed(rule, reached)
         if reached and rule.effect != "deny":
             denials = [other for other in policy.rules if other.effect == "deny" and _is_plain(other)]
             if all(any(d.concerns(t) and _covers(d, rule) for d in denials) for t in reached):
@@ -88,6 +90,16 @@ def problems(policy: Policy, definitions: Sequence[ToolDefinition]) -> Iterator[
             if all(any(a.concerns(t) and _covers(a, rule) for a in allows) for t in reached):
                 yield "warning", f"{rule} does nothing: all that it asks about is allowed."
     yield from _unused(policy, definitions)
+
+
+def _misnamed(rule: Rule, definitions: Iterable[ToolDefinition]) -> Iterator[tuple[Level, str]]:
+    """Arguments that a rule speaks of only once something has happened; of the others every decision tells."""
+    wanted = [key for condition in rule.when if isinstance(condition, After) for key in condition.same]
+    wanted += [key for key, _ in rule.where] if rule.when else []
+    for definition in definitions:
+        for key in wanted:
+            if key not in definition.schema.get("properties", {}):
+                yield "error", f"{rule} speaks of argument {key!r}, which tool {definition.name!r} has not."
 
 
 def _unused(policy: Policy, definitions: Iterable[ToolDefinition]) -> Iterator[tuple[Level, str]]:

@@ -181,6 +181,11 @@ def test_matrix(files: Path) -> None:
             "nobody may call 'refund': all that is allowed",
         ),
         ('[[allow]]\ntools = ["refund"]\nwhere.order = { le = 3, ge = 5 }\n', 1, "nothing satisfies this schema"),
+        (
+            '[[allow]]\ntools = ["refund"]\nwhen.after = { tool = "get_order", same = "ordr" }\n',
+            1,
+            "speaks of argument 'ordr', which tool 'refund' has not.",
+        ),
         ('[[allow]]\ntools = ["refund"]\nwhere.ordr = 3\n', 1, "which has none of this name. Did you mean 'order'?"),
         (
             '[[allow]]\ntools = ["refund"]\nwhere.order = { le = 3, ge = 5 }\nroles = ["a"]\n',
