@@ -41,6 +41,32 @@ bool same_number(const std::string_view& a, const std::string_view& b) {
   return a == b || Decimal::parse(a) == Decimal::parse(b);
 }
 
+// Whether every string of `a` is one of `b` because b's constraints are among a's.
+bool narrower(const StringPart& a, const StringPart& b) {
+  if (a.finite || b.finite || a.min_length < b.min_length || a.max_length > b.max_length) return false;
+  auto among = [](auto some, auto all, auto same) {
+    return std::all_of(some.begin(), some.end(), [&](const auto& x) {
+      return std::any_of(all.begin(), all.end(), [&](const auto& y) { return same(x, y); });
+    });
+  };
+  return among(b.patterns, a.patterns, same_pattern) && among(b.not_patterns, a.not_patterns, same_pattern) &&
+         among(b.formats, a.formats, same_text) && among(b.not_formats, a.not_formats, same_text) &&
+         among(b.excluded, a.excluded, same_text);
+}
+
+// Without what is in another part anyway: (x or y) and (x or z) is x or (y and z).
+void absorb(std::vector<const StringPart*>* parts) {
+  constexpr std::size_t kMost = 512;  // each is held against each
+  if (parts->size() < 2 || parts->size() > kMost) return;
+  std::vector<const StringPart*> kept;
+  for (const StringPart* p : *parts) {
+    if (std::any_of(kept.begin(), kept.end(), [&](const StringPart* k) { return narrower(*p, *k); })) continue;
+    std::erase_if(kept, [&](const StringPart* k) { return narrower(*k, *p); });
+    kept.push_back(p);
+  }
+  *parts = std::move(kept);
+}
+
 std::size_t characters(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -72,6 +98,7 @@ List<const Part*> Compiler::product(List<const Part*> a, List<const Part*> b) {
       }
     }
   }
+  if constexpr (std::is_same_v<Part, StringPart>) absorb(&out);
   return keep(out);
 }
 
