@@ -627,7 +627,7 @@ class EntryBuilder {
       if (keepable(part)) {
         keep(part, &made.rests);
       } else {
-        merge_rests(part, &made.rests, key_ && !rests_ ? &made.apart : nullptr);
+        merge_rests(part, &made.rests, key_ ? &made.apart : nullptr);
         if (key_) look_at_spelling(part, &made);
       }
       i = end;
@@ -642,16 +642,28 @@ class EntryBuilder {
 
   // What is asked of keys alone.
   void look_at_spelling(std::span<const Leaf> part, Entry::Leaves* made) {
-    if (rests_) {
-      spell(part);
-      return merge_whole(&made->whole);
-    }
-    const std::size_t open = start_ == Terminal::kStart ? 1 : 0;
+    spelled_.clear();
+    // The opening quote is part of the key where the terminal begins here.
+    const std::uint32_t open = start_ == Terminal::kStart ? 1 : 0;
     for (const Leaf& l : part) {
-      if (!l.slash || l.depth < open + 1) continue;
-      for (const std::uint32_t* t = l.trie->begin(l.from); t != l.trie->end(l.until - 1); ++t)
-        made->escaped.push_back({*t, regular::json_unescape(vocab_.bytes(*t).substr(open, l.depth - open - 1))});
+      if ((!rests_ && !l.slash) || l.depth - l.base < open + 1) continue;
+      for (std::uint32_t n = l.from; n < l.until; ++n) {
+        const std::uint32_t given = l.trie->depth(n) - l.base, size = l.depth - l.base;
+        for (const std::uint32_t* t = l.trie->begin(n); t != l.trie->end(n); ++t) {
+          const std::string_view bytes = vocab_.bytes(*t), whole = bytes.substr(bytes.size() - given);
+          if (holds_key(whole.substr(size))) {
+            if (rests_) spelled_.emplace_back(whole, *t);
+            continue;
+          }
+          const auto from = static_cast<std::uint32_t>(bytes.size() - given);
+          made->keys.push_back({*t, from, size, regular::json_unescape(whole.substr(open, size - open - 1))});
+        }
+      }
     }
+    std::sort(made->keys.begin(), made->keys.end(), [](const auto& a, const auto& b) { return a.says < b.says; });
+    if (!rests_) return;
+    made->apart.clear();
+    if (!spelled_.empty()) merge_whole(&made->whole);
   }
 
   static constexpr std::size_t kMany = 4096;  // tokens that are left where they are
@@ -665,7 +677,7 @@ class EntryBuilder {
       tokens += static_cast<std::size_t>(l.trie->end(l.until - 1) - l.trie->begin(l.from));
     }
     if (terminal_.names()) return part.size() == 1 || tokens > kMany;
-    return !terminal_.labelled() && !(key_ && !rests_) && tokens > kMany;
+    return !terminal_.labelled() && !key_ && tokens > kMany;
   }
 
   void keep(std::span<const Leaf> part, Rests* out) const {
@@ -783,7 +795,7 @@ std::size_t Entry::memory() const {
   std::size_t total = sizeof *this + ambiguous.memory() + ids.capacity() * 4;
   for (const auto& a : accepted) total += sizeof a + a.bits.capacity() * 4;
   for (const auto& l : leaves)
-    total += sizeof l + l.rests.memory() + l.whole.memory() + l.escaped.capacity() * (sizeof(Leaves::Escaped) + 8) +
+    total += sizeof l + l.rests.memory() + l.whole.memory() + l.keys.capacity() * (sizeof(Leaves::Key) + 8) +
              l.apart.capacity() * 4;
   return total;
 }

@@ -56,15 +56,16 @@ struct Entry {
   struct Leaves {
     std::uint32_t label;
     Rests rests;
-    // Only where the terminal is no set of names:
-    Rests whole;      // over other rests: all of each token that the terminal was given
-    struct Escaped {  // a token that ends a key which it spells with escapes
-      std::uint32_t id;
-      std::string says;  // its part of the key, decoded
+    // Only where the terminal may be an object's key, and is no set of names:
+    struct Key {  // that a token ends: which part of its bytes, and what it says
+      std::uint32_t id, from, size;
+      std::string says;
     };
-    std::vector<Escaped> escaped;
-    // Tokens whose rests may hold a whole key of their own, which is not to be the one that the token ended: one by one.
+    std::vector<Key> keys;  // over the vocabulary: spelled with escapes; over rests: all; sorted by what they say
+    // Tokens whose rests may hold a whole key of their own, which is not to be the one that the token ended: they are in
+    // neither of these, but decided one by one. Over the vocabulary; and over rests, with what the terminal was given.
     std::vector<std::uint32_t> apart;
+    Rests whole;
   };
   std::vector<Accepted> accepted;
   std::vector<std::uint32_t> ids;

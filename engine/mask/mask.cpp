@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace ag {
 
@@ -114,16 +115,13 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
   for (const auto& leaves : entry.leaves) {
     if (!rule.reads_key(first.to) || !rule.needs_key(first.to, leaves.label)) {
       leaves_of(items, count, leaves, level);
-    } else if (rests) {  // a whole key inside a token, after another terminal: few tokens have one
-      group_.clear();
-      group_.items.assign(items, items + count);
-      walk(leaves.whole, group_);
     } else {
-      for (std::size_t i = 0; i < count; ++i) leaves_by_key(items[i], leaves, level);
+      for (std::size_t i = 0; i < count; ++i) leaves_by_key(rests, items[i], leaves, level);
     }
-    if (leaves.apart.empty()) continue;
+    if (leaves.apart.empty() && leaves.whole.trie.nodes() == 0) continue;
     group_.clear();
     group_.items.assign(items, items + count);
+    if (rests) walk(leaves.whole, group_);
     for (std::uint32_t id : leaves.apart) {
       if (!has(id) && takes_token(group_, id)) set(id);
     }
@@ -195,36 +193,42 @@ void MaskWorkspace::leaves_of(const Item* items, std::size_t count, const Entry:
 }
 
 // Keys that no name declares must not repeat: tokens that would repeat one are left out.
-void MaskWorkspace::leaves_by_key(const Item& item, const Entry::Leaves& leaves, std::size_t level) {
+void MaskWorkspace::leaves_by_key(const Rests* rests, const Item& item, const Entry::Leaves& leaves,
+                                  std::size_t level) {
   while (levels_.size() <= level) levels_.push_back(std::make_unique<Level>());
-  const ByteTrie& rests = leaves.rests.trie;  // labelled leaves are merged
+  const ByteTrie& after_key = leaves.rests.trie;
   const Rule& rule = *item.node->rule;
   refused_.clear();
   known_ = rule.taken_keys(item.payload, item.key, &taken_);
   if (known_) {
-    for (std::string_view taken : taken_) refuse(item.key ? "" : "\"", taken);
-    for (const auto& escaped : leaves.escaped) {
-      if (std::binary_search(taken_.begin(), taken_.end(), escaped.says)) refused_.push_back(escaped.id);
+    for (std::string_view taken : taken_) {
+      if (!rests) refuse(item.key ? "" : "\"", taken);
+      auto at = std::lower_bound(leaves.keys.begin(), leaves.keys.end(), taken,
+                                 [](const Entry::Leaves::Key& k, std::string_view text) { return k.says < text; });
+      for (; at != leaves.keys.end() && at->says == taken; ++at) refused_.push_back(at->id);
     }
   } else {  // inside an escape: one by one
-    for (std::uint32_t n = 0; n < rests.nodes(); ++n) {
-      for (auto t = rests.begin(n); t != rests.end(n); ++t) {
+    for (std::uint32_t n = 0; n < after_key.nodes(); ++n) {
+      for (auto t = after_key.begin(n); t != after_key.end(n); ++t) {
         const std::string_view bytes = vocab_->bytes(*t);
-        if (!rule.key_is_new(item.payload, item.key, bytes.substr(0, bytes.size() - rests.depth(n))))
+        if (!rule.key_is_new(item.payload, item.key, bytes.substr(0, bytes.size() - after_key.depth(n))))
           refused_.push_back(*t);
       }
     }
   }
-  // Which new key it is makes no difference to the rests: a second whole key is not decided here.
-  const std::string_view part = new_key(item, leaves);
+  // Which new key it is makes no difference to the rests.
+  const std::string_view part = rests ? new_key(leaves) : new_key(item, leaves);
   if (part.empty()) return;
-  std::erase_if(refused_, [&](std::uint32_t id) { return has(id); });  // allowed for another reason
+  std::vector<std::uint32_t>& refused = levels_[level]->refused;  // what comes after has some of its own
+  refused.clear();
+  std::copy_if(refused_.begin(), refused_.end(), std::back_inserter(refused),
+               [&](std::uint32_t id) { return !has(id); });  // others are allowed for another reason
   Config& after = levels_[level]->after;
   const Arena::Mark mark = parser.arena().mark();
   parser.complete(&item, 1, leaves.label, reinterpret_cast<const std::uint8_t*>(part.data()), part.size(), after);
   take_rests(leaves.rests, after, level);
   parser.arena().release(mark);
-  for (std::uint32_t id : refused_) row_[id / 32] &= ~(1u << (id % 32));
+  for (std::uint32_t id : refused) row_[id / 32] &= ~(1u << (id % 32));
 }
 
 // How some token that ends a key spells its part of one that is not there yet; empty when all would repeat one.
@@ -241,6 +245,15 @@ std::string_view MaskWorkspace::new_key(const Item& item, const Entry::Leaves& l
         return part;
       }
     }
+  }
+  return {};
+}
+
+// The same of whole keys.
+std::string_view MaskWorkspace::new_key(const Entry::Leaves& leaves) const {
+  for (const Entry::Leaves::Key& key : leaves.keys) {
+    if (!std::binary_search(taken_.begin(), taken_.end(), key.says))
+      return vocab_->bytes(key.id).substr(key.from, key.size);
   }
   return {};
 }

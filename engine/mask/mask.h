@@ -35,8 +35,9 @@ class MaskWorkspace {
   void fill_group(const Rests* rests, const Item* items, std::size_t count, std::size_t level);
   // Tokens that end the terminal, by what the rules make of their rests.
   void leaves_of(const Item* items, std::size_t count, const Entry::Leaves& leaves, std::size_t level);
-  void leaves_by_key(const Item& item, const Entry::Leaves& leaves, std::size_t level);
+  void leaves_by_key(const Rests* rests, const Item& item, const Entry::Leaves& leaves, std::size_t level);
   std::string_view new_key(const Item& item, const Entry::Leaves& leaves) const;
+  std::string_view new_key(const Entry::Leaves& leaves) const;
   void refuse(std::string_view quote, std::string_view rest);
   void take_rests(const Rests& rests, const ConfigView& config, std::size_t level);
   void walk(const Rests& rests, const ConfigView& config);
@@ -50,6 +51,7 @@ class MaskWorkspace {
   struct Level {
     Config after;
     std::vector<Item> sorted;
+    std::vector<std::uint32_t> refused;
   };
 
   std::vector<Config> stack_;
