@@ -232,6 +232,8 @@ def test_undeclared_keys_do_not_repeat_however_they_are_spelled() -> None:
         {"type": "object", "properties": {"b": {"type": "integer"}}},
         {"type": "object", "additionalProperties": {"type": "integer"}},
         {"type": "object", "patternProperties": {"^[a-c]+$": {"type": "integer"}}, "minProperties": 2},
+        {"type": "object", "properties": {"a": {"type": "string"}, "b": {"$ref": "#"}}, "required": ["a"]},
+        {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
     ],
     ids=str,
 )
@@ -240,13 +242,29 @@ def test_tokens_with_several_keys(schema: dict[str, Any]) -> None:
     pieces = [
         'a":1,"a":~a":1,"b":~"a":1,"a":~"a":1,"b":1,"a":~{"a":1,"a":1}~{"a":1,"b":1}~b":1,"a":1,"b":~"a":{"a":1},"b":',
         '"a":{"b":1},"a":~,"a":1, "a"~ab":1,\n"ab"~\\u0061":1,"a":~"a":1,"\\u0061":~a":1,"c":2,"a"~a":",\\"a\\"",',
+        ',"a":{"a":"~b","b","~"b","a","b"~,"b","c"',
     ]
     tokens = [bytes([b]) for b in range(256)] + [p.encode() for p in "~".join(pieces).split("~")] + [b""]
     vocab = Vocabulary(tokens, special={"<end>": len(tokens) - 1}, end=["<end>"])
     engine = Engine(vocab)
     for order in ("declared", "any"):
         grammar = engine.compile(JsonSchema(schema, property_order=order))  # type: ignore[arg-type]
-        for start in ("", "{", '{"', '{"b', '{"a', '{"c":1,', '{"c":1,"', '{"a":1,"', '{"b":1,', '{"b":1,"\\u00'):
+        for start in (
+            "[",
+            '["',
+            '["b","',
+            '{"a":"x"',
+            "",
+            "{",
+            '{"',
+            '{"b',
+            '{"a',
+            '{"c":1,',
+            '{"c":1,"',
+            '{"a":1,"',
+            '{"b":1,',
+            '{"b":1,"\\u00',
+        ):
             matcher = grammar.matcher()
             if not matcher.accept_bytes(start.encode()):
                 continue
