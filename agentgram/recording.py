@@ -11,7 +11,7 @@ from agentgram.events import ApprovalNeeded, ArgumentsDelta, CallDenied, Event, 
 from agentgram.messages import Message, ToolCall
 from agentgram.policy import Audit, Principal
 from agentgram.rights import Rights
-from agentgram.tools.sensitive import is_sensitive, redacted
+from agentgram.tools.sensitive import redacted
 
 
 @dataclass(kw_only=True)
@@ -25,7 +25,7 @@ class Recorder:
     """What kept the turn that is being acted on within what is permitted while it was written."""
 
     def __post_init__(self) -> None:
-        self._hiding = {tool.name for tool in self.rights.tools if is_sensitive(tool.definition.schema)}
+        self._hiding = {tool.name for tool in self.rights.tools if tool.definition.sensitive}
 
     async def write(self, event: str, **fields: Any) -> None:
         """Adds a line, which is on the disk when this returns.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from agentgram.errors import DefinitionError
+from agentgram.tools.sensitive import is_sensitive
 
 Unsupported: TypeAlias = Literal["error", "relax"]
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}\Z")
@@ -34,6 +36,11 @@ class ToolDefinition:
     """Whether keywords that the grammar cannot enforce are refused or loosened."""
     source: str = ""
     """Who else offers the tool, such as an MCP server's name; empty for the host's own."""
+
+    @cached_property
+    def sensitive(self) -> bool:
+        """Whether some argument is marked as sensitive; found once, since every run asks it of every tool."""
+        return is_sensitive(self.schema)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.match(self.name):
