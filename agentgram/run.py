@@ -427,11 +427,7 @@ class Run(Generic[Out]):
     def _conclude(self, message: Message, records: list[CallRecord], refusals: list[ToolResultPart]) -> None:
         """Puts what became of a turn's calls into the conversation and the result."""
         denied = [record for record in records if record.status == "denied"]
-        made = [
-            record
-            for record in records
-            if record.status not in ("denied", "pending", "rejected", "skipped", "repeated")
-        ]
+        made = [record for record in records if record.status not in NOT_MADE]
         self._denied += [CallDenied(tool=r.name, path=r.path, rule=r.rule) for r in denied]
         self._pending += [record for record in records if record.status == "pending"]
         self._calls += made
