@@ -34,7 +34,6 @@ class DeclaredTag {
   const Symbol content;
   const std::weak_ptr<const Compiled> compiled;                         // the content's; the cache may drop it
   std::string_view text() const { return {begin_text_, begin_size_}; }  // of the beginning; empty: a token
-  const std::vector<std::uint32_t>& begin_ids() const { return begin_.ids; }
   const Mark& begin() const { return begin_; }
   const Mark& end() const { return end_; }
   const TerminalPtr& end_text() const { return end_text_; }  // null: a token, or empty

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "base/head.h"
+
 namespace ag {
 
 namespace {
@@ -106,7 +108,6 @@ DispatchRule::DispatchRule(DispatchSpec spec, TerminalPool& pool) : spec_(std::m
   settle();
 }
 
-// The first sixteen bytes as a number decide nearly every comparison.
 void DispatchRule::sort_by_rest(std::vector<std::uint32_t>& tags, std::size_t skip) const {
   struct Key {
     unsigned __int128 head;
@@ -115,10 +116,7 @@ void DispatchRule::sort_by_rest(std::vector<std::uint32_t>& tags, std::size_t sk
   std::vector<Key> order;
   order.reserve(tags.size());
   for (std::uint32_t tag : tags) {
-    const std::string_view text = spec_.tags[tag]->text().substr(skip);
-    unsigned __int128 head = 0;
-    for (std::size_t k = 0; k < 16; ++k) head = head << 8 | (k < text.size() ? static_cast<unsigned char>(text[k]) : 0);
-    order.push_back({head, tag});
+    order.push_back({head_of<unsigned __int128>(spec_.tags[tag]->text().substr(skip)), tag});
   }
   std::sort(order.begin(), order.end(), [&](const Key& a, const Key& b) {
     return a.head != b.head ? a.head < b.head : spec_.tags[a.tag]->text() < spec_.tags[b.tag]->text();

@@ -7,6 +7,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "base/head.h"
 #include "regular/codepoints.h"
 #include "regular/name_set.h"
 
@@ -627,7 +628,7 @@ class EntryBuilder {
       if (keepable(part)) {
         keep(part, &made.rests);
       } else {
-        merge_rests(part, &made.rests, key_ ? &made.apart : nullptr);
+        merge_rests(part, &made);
         if (key_) look_at_spelling(part, &made);
       }
       i = end;
@@ -661,8 +662,6 @@ class EntryBuilder {
       }
     }
     std::sort(made->keys.begin(), made->keys.end(), [](const auto& a, const auto& b) { return a.says < b.says; });
-    if (!rests_) return;
-    made->apart.clear();
     if (!spelled_.empty()) merge_whole(&made->whole);
   }
 
@@ -719,7 +718,7 @@ class EntryBuilder {
   }
 
   // Rests are read off the trie, which lies in order, and not off the tokens, which lie anywhere.
-  void merge_rests(std::span<const Leaf> part, Rests* out, std::vector<std::uint32_t>* apart) {
+  void merge_rests(std::span<const Leaf> part, Entry::Leaves* made) {
     std::vector<Rest>& rests = scratch_.rests;
     std::string& text = scratch_.text;
     std::vector<char>& below = scratch_.below;
@@ -734,15 +733,15 @@ class EntryBuilder {
         const std::uint32_t size = l.trie->depth(n) - l.depth;
         if (size) below[size - 1] = static_cast<char>(l.trie->byte(n));
         if (!l.trie->has_values(n)) continue;
-        if (apart && holds_key({below.data(), size})) {
-          apart->insert(apart->end(), l.trie->begin(n), l.trie->end(n));
+        const std::string_view rest(below.data(), size);
+        if (key_ && holds_key(rest)) {
+          if (!rests_) made->apart.insert(made->apart.end(), l.trie->begin(n), l.trie->end(n));
           continue;
         }
-        std::uint64_t head = 0;
-        for (std::uint32_t k = 0; k < 8; ++k) head = head << 8 | (k < size ? static_cast<std::uint8_t>(below[k]) : 0);
+        const auto head = head_of<std::uint64_t>(rest);
         for (const std::uint32_t* t = l.trie->begin(n); t != l.trie->end(n); ++t)
           rests.push_back({head, static_cast<std::uint32_t>(text.size()), size, *t});
-        text.append(below.data(), size);
+        text.append(rest);
       }
     }
     const auto spelled = [&](const Rest& r) { return std::string_view(text).substr(r.at, r.size); };
@@ -754,8 +753,8 @@ class EntryBuilder {
     if (!std::is_sorted(rests.begin(), rests.end(), order)) std::sort(rests.begin(), rests.end(), order);
     spelled_.clear();
     for (const Rest& r : rests) spelled_.emplace_back(spelled(r), r.id);
-    out->id = next_id();
-    out->trie = ByteTrie(spelled_);
+    made->rests.id = next_id();
+    made->rests.trie = ByteTrie(spelled_);
   }
 
   static constexpr std::uint64_t kSubtree = std::uint64_t{1} << 63;

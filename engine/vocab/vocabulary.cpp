@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/head.h"
 
 namespace ag {
 
@@ -64,14 +65,8 @@ void Vocabulary::build_trie() {
   for (std::uint32_t i = 0; i < size_; ++i) {
     if (ordinary_[i]) order.push_back(i);
   }
-  // The first eight bytes as a number decide nearly every comparison.
   std::vector<std::uint64_t> head(size_);
-  for (std::uint32_t i : order) {
-    std::string_view b = bytes(i);
-    std::uint64_t h = 0;
-    for (std::size_t k = 0; k < 8; ++k) h = h << 8 | (k < b.size() ? static_cast<unsigned char>(b[k]) : 0);
-    head[i] = h;
-  }
+  for (std::uint32_t i : order) head[i] = head_of<std::uint64_t>(bytes(i));
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     if (head[a] != head[b]) return head[a] < head[b];
     std::string_view x = bytes(a), y = bytes(b);
