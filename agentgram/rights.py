@@ -10,8 +10,9 @@ from agentgram.errors import PolicyError
 from agentgram.messages import Message, ToolCall
 from agentgram.models.base import Denial
 from agentgram.policy import Decision, Policy, Principal
+from agentgram.policy.answers import Narrowed
 from agentgram.policy.conditions import Times
-from agentgram.policy.policy import Narrowed, stricter
+from agentgram.policy.decision import stricter
 from agentgram.policy.rules import Rule
 from agentgram.policy.state import Counts, Past, scope
 from agentgram.sessions import Session
@@ -41,7 +42,8 @@ class Rights:
             PolicyError: Calls are counted per session or day, and there is no session that can count.
         """
         if self.policy is None or self.user is None:
-            return Narrowed(permitted=self.tools.definitions, sampled=self.tools.definitions)
+            every = self.tools.definitions
+            return Narrowed(permitted=every, sampled=every, common=every)
         self._then = self.policy.snapshot()
         await self._recount(self._then.counting)
         return self._then.narrow(self.user, self.tools.definitions, state=self.past)

@@ -220,6 +220,7 @@ class Run(Generic[Out]):
         return ModelRequest(
             declared=allowed if permitted == narrow.sampled else request(narrow.sampled),
             permitted=allowed,
+            common=None if narrow.common is permitted else request(narrow.common),
             visible=request(declared) if task.visibility == "masked" else None,
             settings=task.settings,
             on_denied=task.on_denied,

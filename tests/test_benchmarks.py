@@ -208,3 +208,13 @@ def test_refusals_are_grouped_and_written_into_a_page(tmp_path: Path) -> None:
         "| 2 | distinct items cannot be enforced here: an item may be an array or an object |\n| 1 | the pattern has"
         in shown
     )
+
+
+def test_policy(modules: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = modules("policy")
+    monkeypatch.setattr(policy, "TOOLS", 40)
+    policy.main()
+    printed = capsys.readouterr().out
+    assert "a user may call 16 of 40 tools, 16 of them in a way of their own" in printed
+    before, after = printed.splitlines()[-1].split()[2], printed.splitlines()[-1].split()[7]
+    assert int(after) <= int(before) + 2

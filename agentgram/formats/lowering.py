@@ -321,7 +321,8 @@ def call_tags(tag: n.Tag, tools: Sequence[ToolDefinition], at: Lowering) -> list
     """A tag's engine tags: one for each tool, or one for all where it holds several calls."""
     if n.holds_many(tag):
         return [_call_tag(tag, at)]
-    return [call_tag(tag, tool, at) for tool in tools]
+    key = _key(tag, at)  # of hundreds of tools, nearly all are known
+    return [made[1] if (made := _made_for(tool).get(key)) else call_tag(tag, tool, at) for tool in tools]  # type: ignore[misc]
 
 
 def _text_unlike(begins: Sequence[str], at: Lowering) -> e.Spec:
@@ -424,11 +425,15 @@ def _special(at: Lowering) -> frozenset[str]:
 
 
 def _once(node: Any, tool: ToolDefinition, at: Lowering, make: Callable[[], e.Spec]) -> e.Spec:
-    made = _made_for(tool)
-    key = (id(node), at.lenient, at.reasons, _special(at))
+    made, key = _made_for(tool), _key(node, at)
     if key not in made:
         made[key] = (node, make())
     return made[key][1]
+
+
+def _key(node: Any, at: Lowering) -> tuple[object, ...]:
+    """What the specification of a node for one tool depends on."""
+    return id(node), at.lenient, at.reasons, _special(at)
 
 
 def _call_tag(tag: n.Tag, at: Lowering) -> e.Tag:

@@ -51,12 +51,10 @@ class Request:
     """JSON Schema of a typed answer; None for text."""
     reasoning: bool | None = None
     """Whether the model reasons first: True, it does; False, it does not; None, as its prompt has it."""
-    _by_name: dict[str, ToolDefinition] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _by_name: Mapping[str, ToolDefinition] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for tool in self.tools:
-            if self._by_name.setdefault(tool.name, tool) is not tool:
-                raise DefinitionError(f"two tools are named {tool.name!r}: rename one, or prefix its toolset.")
+        object.__setattr__(self, "_by_name", _by_name(self.tools))
         if isinstance(self.tool_choice, Only):
             for name in self.tool_choice.names:
                 if name not in self._by_name:
@@ -73,6 +71,26 @@ class Request:
     def tool(self, name: str) -> ToolDefinition | None:
         """The tool of this name, or None."""
         return self._by_name.get(name)
+
+
+_KNOWN: dict[int, tuple[tuple[ToolDefinition, ...], Mapping[str, ToolDefinition]]] = {}
+"""Tuples of tools by their identity, and the tools by name: every step of a run asks about the same hundreds."""
+_MOST_KNOWN = 256
+
+
+def _by_name(tools: Sequence[ToolDefinition]) -> Mapping[str, ToolDefinition]:
+    known = _KNOWN.get(id(tools))
+    if known is not None and known[0] is tools:
+        return known[1]
+    found = {tool.name: tool for tool in tools}
+    for tool in tools if len(found) != len(tools) else ():
+        if found[tool.name] is not tool:
+            raise DefinitionError(f"two tools are named {tool.name!r}: rename one, or prefix its toolset.")
+    if isinstance(tools, tuple):  # what may change is looked at each time
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[id(tools)] = (tools, found)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,6 +60,9 @@ class ModelRequest:
     """S: every tool as declared, hidden ones by name too. Its messages are those of ``permitted``."""
     permitted: Request
     """P: the tools of this user, narrowed."""
+    common: Request | None = None
+    """``permitted``, with tools that are narrowed for one user alone as in ``declared``, so that many users have the
+    same; None where there is no such tool. What may be appended is ``permitted``: this is where a decoder can begin."""
     settings: ModelSettings = ModelSettings()
     on_denied: OnDenied = "tell"
     visible: Request | None = None

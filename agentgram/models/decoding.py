@@ -23,7 +23,9 @@ from agentgram.engine import allocate_mask, apply_mask
 from agentgram.errors import ContextOverflow, DefinitionError, ModelError
 from agentgram.events import CallDenied, StepEnd, ToolCallEnd, ToolCallStart
 from agentgram.messages import Message
-from agentgram.models.base import Denial, ModelEvent, ModelRequest, ModelSettings
+from agentgram.models.base import Denial, ModelEvent, ModelRequest
+from agentgram.models.gate import Gate
+from agentgram.models.sampling import generator, sample
 
 if TYPE_CHECKING:
     from agentgram.engine import Engine, Grammar, Matcher, Vocabulary
@@ -59,43 +61,6 @@ class Backend(Protocol):
     def logits(self) -> NDArray[np.float32]:
         """Scores of the token that follows the context, of shape [vocabulary]; the caller may write to it."""
         ...
-
-
-def sample(logits: NDArray[np.float32], settings: ModelSettings, random: np.random.Generator) -> int:
-    """Draws a token id from scores in which banned tokens are ``-inf``.
-
-    Args:
-        logits: Scores, of shape [vocabulary].
-        settings: Temperature 0 takes the likeliest; above it, the nucleus of ``top_p`` is drawn from
-            (Holtzman et al., "The Curious Case of Neural Text Degeneration", section 3).
-        random: The generator to draw with.
-
-    Raises:
-        ModelError: No token is left, or the scores are not numbers.
-    """
-    best = int(np.argmax(logits))
-    top = logits[best]
-    if not np.isfinite(top):
-        raise ModelError(
-            f"the scores of the next token have {top} as their largest value, so none can be chosen. The weights or "
-            "the number type overflow: try dtype='float32'."
-        )
-    if settings.temperature == 0:
-        return best
-    weights = np.exp((logits.astype(np.float64) - top) / settings.temperature)
-    if settings.top_p < 1:
-        order = np.argsort(-weights, kind="stable")
-        mass = np.cumsum(weights[order])
-        kept = order[: int(np.searchsorted(mass, settings.top_p * mass[-1])) + 1]
-        return int(kept[_draw(weights[kept], random)])
-    return _draw(weights, random)
-
-
-def _draw(weights: NDArray[np.float64], random: np.random.Generator) -> int:
-    mass = np.cumsum(weights)
-    index = int(np.searchsorted(mass, random.random() * mass[-1], side="right"))
-    # Rounding can put the draw at the very end, where a banned token may lie: step back to the last with weight.
-    return min(index, int(np.flatnonzero(weights)[-1]))
 
 
 class Decoder:
@@ -140,8 +105,13 @@ class Decoder:
         backend.prefill(prompt.tokens or ())
         return turn.run(cancelled)
 
-    def grammar(self, request: Request, prompt: Prompt | None = None) -> Grammar:
+    def grammar(self, request: Request, prompt: Prompt | None = None, *, keep: bool = True) -> Grammar:
         """The compiled grammar of a turn: what may follow its prompt, or one that the format renders.
+
+        Args:
+            request: The turn.
+            prompt: Its prompt.
+            keep: Whether the request will come again.
 
         Raises:
             GrammarError: The tools or the output type cannot be compiled.
@@ -151,6 +121,8 @@ class Decoder:
             self._requests.move_to_end(key)
             return known[1]
         spec = self.format.grammar(request, special=self.engine.vocab.special, prompt=prompt)
+        if not keep:
+            return self.engine.compile(spec)
         grammar = self._grammars.get(spec)
         if grammar is None:
             grammar = self._grammars[spec] = self.engine.compile(spec)
@@ -193,12 +165,6 @@ def _same_turn(a: Request, b: Request) -> bool:
     )
 
 
-def _generator(request: ModelRequest) -> np.random.Generator:
-    seed = request.settings.seed
-    # The step is part of the seed, so that the turns of one run do not repeat each other's draws.
-    return np.random.default_rng() if seed is None else np.random.default_rng([abs(seed), seed < 0, request.step])
-
-
 class _Turn:
     """One turn being written: P gates every append, S (where it differs) is what is sampled under."""
 
@@ -214,14 +180,17 @@ class _Turn:
         self.prefill = prompt.prefill.encode()
         self.start = len(prompt.tokens or ())
         self.context = decoder.context
-        self.permitted = decoder.grammar(request.permitted, prompt).matcher()
+        # Where the turn has to hold a call, whether one fits must be known from the start.
+        free = request.permitted.tool_choice == "auto" and request.permitted.output_schema is None
+        common = request.common if free and declared is not None else None
+        self.gate = Gate(request.permitted, common, lambda request, keep: decoder.grammar(request, prompt, keep=keep))
         self.declared = declared.matcher() if declared is not None else None
         # By what is declared: the beginning of a call that will be denied is then held back like any other's.
         self.seen = request.permitted if declared is None else request.declared
         self.parser = self._parser()
         self.mask = allocate_mask(1, self.vocabulary.size)
         self.ends = _ends_mask(self.vocabulary)
-        self.random = _generator(request)
+        self.random = generator(request.settings.seed, request.step)
         self.tokens: list[int] = []
         self.sampled = 0
         self.forced = 0
@@ -233,7 +202,7 @@ class _Turn:
 
     def check_room(self) -> None:
         """Refuses a turn that could not be ended legally; raises as :meth:`Decoder.decode` says."""
-        shortest = max(1, len(self.permitted.shortest_end_tokens()))
+        shortest = max(1, len(self.gate.matcher.shortest_end_tokens()))
         if self.context is not None and self.start + shortest > self.context:
             raise ContextOverflow(
                 f"the prompt has {self.start} tokens and the shortest reply {shortest}, but the model's context holds "
@@ -248,27 +217,28 @@ class _Turn:
     def run(self, cancelled: Callable[[], bool]) -> Iterator[ModelEvent]:
         """The loop: forced tokens, else one that the model chooses; gate, append, parse."""
         while not cancelled():
-            sampler = self.declared or self.permitted
+            sampler = self.declared or self.gate.matcher
             tokens = self._forced(sampler)
             chosen = not tokens
             if chosen:
                 tokens = [self._choose()]
-            legal = self.permitted.validate(tokens)
+            legal = self.gate.matcher.validate(tokens)
             if legal == 0:
                 yield from self._deny(tokens[0])
                 return
             if not self._accept(tokens[:legal]):
                 yield from self._close()
                 return
-            self.sampled += legal if chosen else 0
-            if self.permitted.ended:
+            if self.gate.matcher.ended:
+                self.sampled += legal if chosen else 0
                 yield from self._end("stop")
                 return
-            self.forced += 0 if chosen else legal
-            events, exhausted = self._append(tokens[:legal])
+            written = len(self.tokens)
+            events, ending = self._append(tokens[:legal])
+            self._count(len(self.tokens) - written, chosen)
             yield from events
-            if exhausted is not None:
-                yield from self._refuse_another(*exhausted)
+            if ending is not None:
+                yield from ending
                 return
             if len(self.tokens) >= self.budget:
                 yield from self._end("length")
@@ -296,29 +266,66 @@ class _Turn:
     def _accept(self, tokens: Sequence[int]) -> bool:
         """Moves the matchers over tokens that P allows; False, and nothing moves, where no legal end would fit then."""
         for token in tokens:
-            _must(self.permitted.accept(token), self, token)
-        rest = [] if self.permitted.ended else self.permitted.shortest_end_tokens()
+            _must(self.gate.matcher.accept(token), self, token)
+        rest = [] if self.gate.matcher.ended else self.gate.matcher.shortest_end_tokens()
         if len(self.tokens) + len(tokens) + len(rest) > self.budget:
-            self.permitted.rollback(len(tokens))
+            self.gate.matcher.rollback(len(tokens))
             return False
         if self.declared is not None:
             for token in tokens:
                 _must(self.declared.accept(token), self, token)
         return True
 
-    def _append(self, tokens: Sequence[int]) -> tuple[list[ModelEvent], tuple[str, int] | None]:
-        """What the tokens tell; and, where one begins a call too many, the tool and where to cut before it."""
-        self.backend.append(tokens)
-        told: list[ModelEvent] = []
+    def _count(self, tokens: int, chosen: bool) -> None:
+        self.sampled += tokens if chosen else 0
+        self.forced += 0 if chosen else tokens
+
+    def _append(self, tokens: Sequence[int]) -> tuple[list[ModelEvent], Iterator[ModelEvent] | None]:
+        """What the tokens tell; and how the turn ends, where they begin a call too many, or one that is not permitted.
+
+        What a call of a tool may hold is known for sure once it begins: no token of it is appended before.
+        """
+        told: list[tuple[int, ModelEvent]] = []
+        begun: set[str] = set()
+        ending: Iterator[ModelEvent] | None = None
+        written = len(self.tokens)
         for token in tokens:
             self.tokens.append(token)
             settled = self.parser.commit_offset
             for event in self.parser.feed_token(token):
-                if isinstance(event, ToolCallStart) and not self._may_begin(event.name):
-                    call = self.parser.open_call
-                    return told, (event.name, settled if call is None else call.offset)
-                told.append(event)
-        return told, None
+                if isinstance(event, ToolCallStart):
+                    if not self._may_begin(event.name):
+                        call = self.parser.open_call
+                        ending = self._refuse_another(event.name, settled if call is None else call.offset)
+                        break
+                    begun.add(event.name)
+                told.append((len(self.tokens), event))
+            if ending is not None:
+                break
+        legal = self.gate.enter(begun, self.tokens)
+        if legal < len(self.tokens):
+            refused = self.tokens[legal]
+            self._take_back(legal)
+            ending = self._deny(refused)
+        elif begun and ending is None and not self._fits():
+            ending = self._withdraw("length")
+        if legal < written:
+            self.backend.truncate(self.start + legal)
+        self.backend.append(self.tokens[written:])
+        return [event for number, event in told if number <= legal], ending
+
+    def _take_back(self, length: int) -> None:
+        """Makes the turn as it was when it had so many tokens."""
+        assert self.declared is not None, "one grammar cannot disagree with itself"
+        self.declared.rollback(self.declared.depth - length)
+        self.tokens = self.tokens[:length]
+        self.parser = self._parser()
+        for token in self.tokens:
+            self.parser.feed_token(token)
+
+    def _fits(self) -> bool:
+        rest = [] if self.gate.matcher.ended else self.gate.matcher.shortest_end_tokens()
+        return len(self.tokens) + len(rest) <= self.budget
 
     def _may_begin(self, name: str) -> bool:
         """Whether the turn may hold one more call of a tool; counts it."""
@@ -333,13 +340,25 @@ class _Turn:
 
     def _close(self) -> Iterator[ModelEvent]:
         """The budget is used up but for the shortest legal end: writes that."""
-        tokens = self.permitted.shortest_end_tokens()
+        if self.gate.unsure and self._begun_by(self.gate.matcher.shortest_end_tokens()) & self.gate.unsure:
+            legal = self.gate.enter(set(self.gate.unsure), self.tokens)
+            if legal < len(self.tokens) or not self._fits():
+                yield from self._withdraw("length")
+                return
+        tokens = self.gate.matcher.shortest_end_tokens()
         for token in tokens:
-            _must(self.permitted.accept(token), self, token)
+            _must(self.gate.matcher.accept(token), self, token)
         self.forced += len(tokens)
-        events, exhausted = self._append(tokens)
+        events, ending = self._append(tokens)
         yield from events
-        yield from self._end("length") if exhausted is None else self._refuse_another(*exhausted)
+        yield from self._end("length") if ending is None else ending
+
+    def _begun_by(self, tokens: Sequence[int]) -> set[str]:
+        """The tools of which calls would begin."""
+        parser = self._parser()
+        for token in self.tokens:
+            parser.feed_token(token)
+        return {e.name for token in tokens for e in parser.feed_token(token) if isinstance(e, ToolCallStart)}
 
     def _end(self, finish: str) -> Iterator[ModelEvent]:
         yield from self.parser.finish()

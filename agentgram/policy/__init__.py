@@ -5,7 +5,8 @@ from __future__ import annotations
 from agentgram.policy.audit import Audit
 from agentgram.policy.conditions import Condition, State, after, tainted, times
 from agentgram.policy.constraints import Constraint, ge, gt, le, lt, matches, one_of, same_as, under
-from agentgram.policy.policy import Decision, Policy
+from agentgram.policy.decision import Decision
+from agentgram.policy.policy import Policy
 from agentgram.policy.rules import Rule, allow, ask, deny
 from agentgram.principal import Principal
 

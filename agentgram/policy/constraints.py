@@ -62,6 +62,10 @@ class Constraint(ABC):
         """The constraint for one user: what stands for the user's own is put in its place."""
         return self
 
+    def implies(self, other: Constraint) -> bool:
+        """Whether what satisfies this surely satisfies another one, by what the two say; neither has a user's own."""
+        return type(self) is type(other) and self.schema() == other.schema()
+
     def holds(self, value: Any) -> bool:
         """Whether a JSON value, or what validation made of one, surely satisfies it."""
         return self.judge(plain(value)) is True
@@ -151,6 +155,12 @@ class Bound(Constraint):
         number = exact(value)
         return None if number is None else _OPERATORS[self.operator][2](number, Decimal(repr(self.bound)))
 
+    @override
+    def implies(self, other: Constraint) -> bool:
+        if not isinstance(other, Bound) or other.operator[0] != self.operator[0]:
+            return False
+        return (self.operator == other.operator and self.bound == other.bound) or other.holds(self.bound)
+
     def __str__(self) -> str:
         return f"{self.operator}({self.bound}{_steered(self)})"
 
@@ -203,6 +213,10 @@ class OneOf(Constraint):
     @override
     def judge(self, value: Any) -> bool | None:
         return any(same(value, each) for each in self.values) if _is_json(value) else None
+
+    @override
+    def implies(self, other: Constraint) -> bool:
+        return isinstance(other, Bound | OneOf) and all(map(other.holds, self.values))
 
     def __str__(self) -> str:
         words = [str(t) if isinstance(t, Same) else repr(json.loads(t)) for t in self.texts]

@@ -6,8 +6,9 @@ can hold it too; what ties several arguments together is said at the top.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agentgram.errors import DefinitionError, nearest
@@ -64,6 +65,21 @@ def of_user(where: Where, user: Principal) -> Where:
     return tuple((key, tuple(c.of(user) for c in constraints)) for key, constraints in where)
 
 
+@functools.lru_cache(maxsize=4096)  # tools have their rules in common
+def least(wheres: tuple[Where, ...]) -> tuple[Where, ...]:
+    """Those of several, one of which has to hold, that do not already ask all that another one asks."""
+    out: tuple[Where, ...] = ()
+    for where in wheres:
+        if not any(_implies(where, other) for other in out):
+            out = (*(other for other in out if not _implies(other, where)), where)
+    return out
+
+
+def _implies(where: Where, other: Where) -> bool:
+    said = dict(where)
+    return all(any(mine.implies(c) for mine in said.get(key, ())) for key, wanted in other for c in wanted)
+
+
 def granted(definition: ToolDefinition, where: Where) -> tuple[Part, ...]:
     """What a rule that allows says of each argument."""
     parts = []
@@ -100,7 +116,7 @@ def narrowed(
     """
     clauses: list[list[tuple[Part, ...]]] = []  # each a choice of what has to hold together
     if grants and all(grants):
-        clauses.append(_without_doubles(list(grants)))
+        clauses.append(list(grants))
     clauses += [[(part,) for part in denial] for denial in denials]
     variants = [dict(definition.schema)]
     tied: list[Schema] = []
@@ -115,7 +131,7 @@ def narrowed(
     schema = variants[0] if len(variants) == 1 else _either(dict(definition.schema), variants)
     if tied:
         schema["allOf"] = [*schema.get("allOf", ()), *tied]
-    return definition if not clauses else replace(definition, schema=schema)
+    return definition if not clauses else definition.with_schema(schema)
 
 
 def _either(schema: Schema, variants: Sequence[Schema]) -> Schema:
@@ -128,14 +144,6 @@ def _either(schema: Schema, variants: Sequence[Schema]) -> Schema:
         }
         options.append({**{k: variant[k] for k in _OF_OBJECTS if k in variant}, "properties": properties})
     return {**schema, "anyOf": options} if "anyOf" not in schema else {**schema, "allOf": [{"anyOf": options}]}
-
-
-def _without_doubles(grants: list[tuple[Part, ...]]) -> list[tuple[Part, ...]]:
-    out: list[tuple[Part, ...]] = []
-    for parts in grants:
-        if parts not in out:
-            out.append(parts)
-    return out
 
 
 def _of_single_arguments(clause: list[tuple[Part, ...]]) -> tuple[Part, ...] | None:
@@ -181,7 +189,7 @@ def spelled_alike(sampled: ToolDefinition, permitted: ToolDefinition) -> ToolDef
             properties[key] = meet(wide, Part(key=key, options=({"pattern": "^"},), optional=True))
     if properties == sampled.schema.get("properties", {}):
         return sampled
-    return replace(sampled, schema={**sampled.schema, "properties": properties})
+    return sampled.with_schema({**sampled.schema, "properties": properties})
 
 
 def _asks_of_texts(schema: Any) -> bool:

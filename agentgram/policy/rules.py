@@ -47,6 +47,11 @@ class Rule:
     def __str__(self) -> str:
         return self.name or self._text
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """What rules are sorted by: their order must change nothing, not even which of two is named."""
+        return str(self), self._text
+
     @functools.cached_property
     def _text(self) -> str:
         words = [repr(glob) for glob in self.tools]
@@ -84,7 +89,12 @@ class Rule:
 
     def variants(self, user: Principal, state: State) -> list[Where]:
         """What the rule asks of arguments as things are: one of these. Empty where it does not matter now."""
-        out = [of_user(self.where, user) if self.personal else self.where]
+        out = self.standing(state)
+        return [of_user(where, user) for where in out] if self.personal else out
+
+    def standing(self, state: State) -> list[Where]:
+        """The same for everybody: what is a user's own is still spoken of as that."""
+        out = [self.where]
         for condition in self.when:
             match condition:
                 case Tainted():
@@ -100,6 +110,11 @@ class Rule:
         """Whether what is asked of arguments is another thing for each user."""
         one, other = (of_user(self.where, Principal(name)) for name in ("one", "other"))
         return one != other
+
+    @functools.cached_property
+    def counts(self) -> bool:
+        """Whether the rule lets a number of calls through."""
+        return any(isinstance(c, Times) for c in self.when)
 
     def left(self, state: State) -> int | None:
         """How many more calls the rule lets through now; None where it does not count."""

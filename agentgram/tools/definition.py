@@ -42,6 +42,13 @@ class ToolDefinition:
         """Whether some argument is marked as sensitive; found once, since every run asks it of every tool."""
         return is_sensitive(self.schema)
 
+    def with_schema(self, schema: Mapping[str, Any]) -> ToolDefinition:
+        """The same tool with other arguments; ``schema`` is of type ``object`` and says so."""
+        made = object.__new__(ToolDefinition)  # nothing else has changed, so nothing else is looked at again
+        made.__dict__.update(self.__dict__, schema=schema)
+        made.__dict__.pop("sensitive", None)
+        return made
+
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.match(self.name):
             raise DefinitionError(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgram import Policy, PolicyError, Principal, Tool, ToolDefinition, allow, ask, deny, tool
-from agentgram.policy import Rule
+from agentgram.policy import Rule, times
 
 ANN = Principal("ann", roles={"support", "sales"})
 BOB = Principal("bob")
@@ -64,6 +64,19 @@ def test_deny_wins_and_allow_needs_no_person() -> None:
     assert policy.decide(BOB, refund).ask
     assert policy.decide(ANN, mail).allowed
     assert policy.decide(BOB, mail).rule == "ask('mail')"
+
+
+def test_rules_of_one_name_are_told_apart_by_what_they_say() -> None:
+    by_one, by_other = ask("pay", by="manager", name="pay"), ask("pay", by="director", name="pay", roles="support")
+    once, thrice = allow("pay", when=times(1), name="n"), allow("pay", when=times(3), name="n", roles="support")
+    for rules in ([by_one, by_other], [by_other, by_one]):
+        assert Policy(*rules).decide(ANN, named("pay")).by == {"manager", "director"}
+        assert Policy(*rules).decide(ANN, named("pay"), {}).by == {"manager", "director"}
+        assert Policy(*rules).decide(BOB, named("pay"), {}).by == {"manager"}
+    for rules in ([once, thrice], [thrice, once]):
+        assert Policy(*rules).decide(ANN, named("pay")).left == 3
+        assert Policy(*rules).decide(BOB, named("pay")).left == 1
+    assert Policy(by_one, ask("pay")).decide(BOB, named("pay"), {}).by == frozenset(), "one of them asks anybody"
 
 
 def test_tools_of_every_kind_are_decided_alike() -> None:
