@@ -6,8 +6,9 @@
 // Without And and Not every node but kEmpty denotes a language that is not empty.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <map>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -41,6 +42,15 @@ class RegexStore {
 
   // The live transitions of `a` (targets are ids), in order.
   void derive(Id a, CpAutomaton::Pieces* out);
+  // How `a` is put together by And, Or and Not of others; kPart when it is not, or only further inside.
+  enum class Join : std::uint8_t { kPart, kAnd, kOr, kNot };
+  Join join(Id a) const;
+  std::vector<Id> joined(Id a) const;
+  // The sets that occur in expressions, by number.
+  std::vector<std::uint32_t> sets_below(const std::vector<Id>& roots) const;
+  // f(lo, hi, signature) for all scalars in order: those of one signature are in the same ones of `sets`.
+  template <class F>
+  void each_class(const std::vector<std::uint32_t>& sets, F f) const;
   // Cost of the cheapest string; `a` holds no And or Not.
   std::uint32_t min_cost(Id a, bool quoted);
   // Whether some repetition is counted, far enough for anybody to notice.
@@ -135,5 +145,29 @@ class DerivativeAutomaton final : public CpAutomaton {
   std::size_t row_bytes_ = 0;
   std::unordered_map<State, Pieces> rows_;
 };
+
+template <class F>
+void RegexStore::each_class(const std::vector<std::uint32_t>& sets, F f) const {
+  std::vector<std::pair<Cp, std::uint32_t>> edges;
+  for (std::uint32_t i = 0; i < sets.size(); ++i)
+    for (const CpRange r : sets_[sets[i]].ranges()) {
+      edges.push_back({r.lo, i});
+      edges.push_back({r.hi + 1, i});
+    }
+  std::sort(edges.begin(), edges.end());
+  std::string signature(sets.size() / 8 + 1, '\0');
+  std::size_t at = 0;
+  for (Cp lo = 0; lo <= kMaxCp;) {
+    for (; at < edges.size() && edges[at].first <= lo; ++at)
+      signature[edges[at].second / 8] = static_cast<char>(signature[edges[at].second / 8] ^ 1 << edges[at].second % 8);
+    Cp hi = at < edges.size() ? edges[at].first - 1 : kMaxCp;
+    if (lo < kSurrogateLo && hi >= kSurrogateLo) hi = kSurrogateLo - 1;
+    if (lo >= kSurrogateLo && lo <= kSurrogateHi)
+      hi = std::min(hi, kSurrogateHi);
+    else
+      f(lo, hi, signature);
+    lo = hi + 1;
+  }
+}
 
 }  // namespace ag::regular

@@ -91,34 +91,50 @@ void RegexStore::derive(Id a, CpAutomaton::Pieces* out) {
   collect_sets(a, &used);
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
-  // Scalars that are in the same sets have the same derivative: sweep over the sets' edges, one derivative a signature.
-  std::vector<std::pair<Cp, std::uint32_t>> edges;
-  for (std::uint32_t i = 0; i < used.size(); ++i)
-    for (const CpRange r : sets_[used[i]].ranges()) {
-      edges.push_back({r.lo, i});
-      edges.push_back({r.hi + 1, i});
+  // Scalars that are in the same sets have the same derivative.
+  std::unordered_map<std::string, Id> known;
+  each_class(used, [&](Cp lo, Cp hi, const std::string& signature) {
+    const auto [it, fresh] = known.try_emplace(signature, kEmpty);
+    if (fresh) {
+      ++stamp_;
+      it->second = derivative(a, lo);
     }
-  std::sort(edges.begin(), edges.end());
-  std::vector<std::uint64_t> signature(used.size() / 64 + 1, 0);
-  std::map<std::vector<std::uint64_t>, Id> known;
-  std::size_t at = 0;
-  for (Cp lo = 0; lo <= kMaxCp;) {
-    for (; at < edges.size() && edges[at].first <= lo; ++at)
-      signature[edges[at].second / 64] ^= std::uint64_t{1} << edges[at].second % 64;
-    Cp hi = at < edges.size() ? edges[at].first - 1 : kMaxCp;
-    if (lo < kSurrogateLo && hi >= kSurrogateLo) hi = kSurrogateLo - 1;
-    if (lo < kSurrogateLo || lo > kSurrogateHi) {
-      const auto [it, fresh] = known.try_emplace(signature, kEmpty);
-      if (fresh) {
-        ++stamp_;
-        it->second = derivative(a, lo);
-      }
-      append_piece(out, lo, hi, it->second);
-    } else {
-      hi = std::min(hi, kSurrogateHi);
-    }
-    lo = hi + 1;
+    append_piece(out, lo, hi, it->second);
+  });
+}
+
+RegexStore::Join RegexStore::join(Id a) const {
+  const Node& node = nodes_[a];
+  if (node.kind == Kind::kNot) return Join::kNot;
+  if (node.kind == Kind::kAnd) return Join::kAnd;
+  return node.kind == Kind::kAlt && node.boolean ? Join::kOr : Join::kPart;
+}
+
+std::vector<RegexStore::Id> RegexStore::joined(Id a) const {
+  const Node& node = nodes_[a];
+  if (node.kind == Kind::kNot) return {node.a};
+  return {children_.begin() + node.a, children_.begin() + node.a + node.b};
+}
+
+std::vector<std::uint32_t> RegexStore::sets_below(const std::vector<Id>& roots) const {
+  std::vector<std::uint32_t> out;
+  std::vector<Id> todo = roots;
+  std::vector<bool> seen(nodes_.size(), false);
+  while (!todo.empty()) {
+    const Id a = todo.back();
+    todo.pop_back();
+    if (seen[a]) continue;
+    seen[a] = true;
+    const Node& node = nodes_[a];
+    if (node.kind == Kind::kSet) out.push_back(node.a);
+    if (node.kind == Kind::kConcat) todo.insert(todo.end(), {node.a, node.b});
+    if (node.kind == Kind::kNot || node.kind == Kind::kRepeat) todo.push_back(node.a);
+    if (node.kind == Kind::kAlt || node.kind == Kind::kAnd)
+      todo.insert(todo.end(), children_.begin() + node.a, children_.begin() + node.a + node.b);
   }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
 }
 
 std::uint32_t RegexStore::node_cost(Id a, bool quoted) {

@@ -38,10 +38,15 @@ ScaledNumber::ScaledNumber(bool negative, Grid grid)
 }
 
 NumberPart::State ScaledNumber::keep(const Place& place) {
-  if (!live(place)) return kDead;
-  const auto [it, fresh] = index_.try_emplace(place, static_cast<State>(places_.size()));
-  if (fresh) places_.push_back(place);
-  return it->second;
+  const std::uint64_t packed[] = {static_cast<std::uint64_t>(place.phase) | static_cast<std::uint64_t>(place.low + 1) << 3 |
+                                      static_cast<std::uint64_t>(place.high + 1) << 5,
+                                  std::uint64_t{place.whole} << 32 | place.fraction, place.rest};
+  const auto [number, fresh] = met_.intern(packed);
+  if (!fresh) return states_[number];
+  const State out = live(place) ? static_cast<State>(places_.size()) : kDead;
+  if (out != kDead) places_.push_back(place);
+  states_.push_back(out);
+  return out;
 }
 
 NumberPart::State ScaledNumber::start() { return keep({}); }
@@ -94,11 +99,9 @@ ScaledNumber::Place ScaledNumber::digit(Place p, char c) const {
   // A tie in the fraction is one with a bound as long as the whole part (see step), so the digits line up.
   if (p.low == 0) p.low = read < grid_.low.size() ? order(c, grid_.low[read]) : std::int8_t{1};
   if (p.high == 0 && !grid_.unbounded) p.high = read < grid_.high.size() ? order(c, grid_.high[read]) : std::int8_t{1};
-  p.rest = (p.rest * 10 + static_cast<std::uint64_t>(c - '0')) % grid_.divisor;
-  if (fraction) {
-    ++p.fraction;
-    return p;
-  }
+  p.fraction += fraction;
+  p.rest = (p.rest * 10 + static_cast<std::uint64_t>(c - '0')) % divisors_[p.fraction];
+  if (fraction) return p;
   const std::size_t longest = grid_.unbounded ? low_whole_ : std::max(low_whole_, high_whole_);
   p.whole = static_cast<std::uint32_t>(std::min<std::size_t>(p.whole + 1, longest + 1));
   if (p.whole > low_whole_) p.low = 1;

@@ -6,12 +6,12 @@
 // theory in place of a search).
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "regular/number.h"
+#include "regular/tuples.h"
 
 namespace ag::regular {
 
@@ -39,8 +39,7 @@ class ScaledNumber final : public NumberPart {
     std::uint32_t whole = 0;     // digits of the whole part, clipped where they no longer matter
     std::uint32_t fraction = 0;  // digits of the fraction, at most scale: the rest are zeros
     std::int8_t low = 0, high = 0;
-    std::uint64_t rest = 0;  // what was read, mod divisor
-    auto operator<=>(const Place&) const = default;
+    std::uint64_t rest = 0;  // what was read, mod what it has to be a multiple of if nothing follows
   };
   State keep(const Place& place);
   Place digit(Place place, char byte) const;
@@ -56,7 +55,8 @@ class ScaledNumber final : public NumberPart {
   std::size_t low_whole_, high_whole_;   // digits of the bounds' whole parts
   std::vector<std::uint64_t> divisors_;  // by number of fraction digits: what the digits must be a multiple of
   std::vector<Place> places_;
-  std::map<Place, State> index_;
+  Tuples<std::uint64_t> met_{3};  // places, packed
+  std::vector<State> states_{kDead};  // by number in met_
 };
 
 }  // namespace ag::regular

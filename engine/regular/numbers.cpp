@@ -183,17 +183,16 @@ void add_real(const Magnitudes& m, bool negative, std::vector<NumberPartPtr>* ou
 }
 
 // Numbers that are no multiples: in positional notation, and in scientific notation below every divisor.
-void avoid(const NumberLanguage& n, const Magnitudes& m, bool negative, std::vector<NumberPartPtr> bases,
-           std::vector<NumberPartPtr>* out) {
+void avoid(const NumberLanguage& n, const Magnitudes& m, bool negative, const Grid* grid,
+           std::vector<NumberPartPtr> bases, std::vector<NumberPartPtr>* out) {
   std::vector<Decimal> divisors;
   for (const std::string& text : n.not_multiple_of) divisors.push_back(parse(text, "not multipleOf").magnitude());
-  const bool on_grid = n.integer || !n.multiple_of.empty();
-  if (!on_grid) bases.push_back(std::make_unique<PositionalNumber>(negative, m));
+  if (!grid) bases.push_back(std::make_unique<PositionalNumber>(negative, m));
   for (NumberPartPtr& base : bases) {
-    auto part = std::make_unique<AvoidingNumber>(std::move(base), divisors);
+    auto part = std::make_unique<AvoidingNumber>(std::move(base), grid, divisors);
     if (part->start() != NumberPart::kDead) out->push_back(std::move(part));
   }
-  if (on_grid) return;
+  if (grid) return;
   Magnitudes small = m;
   if (small.low.zero()) small.low_open = true;
   for (const Decimal& d : divisors) {
@@ -221,7 +220,7 @@ std::vector<NumberPartPtr> number_parts(const NumberLanguage& n) {
       if (!n.not_multiple_of.empty()) {
         std::vector<NumberPartPtr> bases;
         if (on_grid) add_grid(*m, negative, n.integer, grid, &bases);
-        avoid(n, *m, negative, std::move(bases), &out);
+        avoid(n, *m, negative, on_grid ? &grid : nullptr, std::move(bases), &out);
       } else if (n.integer && grid.divisor == 1 && all)
         out.push_back(std::make_unique<FreeNumber>(negative, true));
       else if (on_grid)
@@ -235,6 +234,18 @@ std::vector<NumberPartPtr> number_parts(const NumberLanguage& n) {
 }  // namespace ag::regular
 
 namespace ag {
+
+std::optional<bool> is_empty(const NumberLanguage& n) {
+  using namespace regular;
+  const Interval range = bounds(n);
+  if (range.low && range.high) return std::nullopt;
+  if (!n.integer && n.multiple_of.empty()) return false;
+  const Grid grid = grid_of(n);
+  // Without end there are values that are multiples of nothing but what the grid's unit is a multiple of.
+  const Decimal unit = *read_decimal(std::to_string(grid.divisor) + "e-" + std::to_string(grid.scale));
+  return std::any_of(n.not_multiple_of.begin(), n.not_multiple_of.end(),
+                     [&](const std::string& of) { return is_multiple(unit, parse(of, "not multipleOf")); });
+}
 
 bool contains(const NumberLanguage& n, std::string_view text) {
   using namespace regular;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "regular/combined.h"
 #include "regular/explored.h"
 #include "regular/formats.h"
 #include "regular/regex_reader.h"
@@ -13,8 +14,8 @@ namespace {
 
 using Id = RegexStore::Id;
 
-constexpr std::size_t kMaxStates = 5'000;
-constexpr std::uint64_t kMaxWork = 2'000'000;
+constexpr std::size_t kMaxStates = 20'000;
+constexpr std::uint64_t kMaxWork = 500'000;
 constexpr std::uint64_t kMaxCounted = 1'000'000;  // characters; a minimum above this with a pattern is refused
 
 bool plain(const StringLanguage& s) {
@@ -53,11 +54,10 @@ std::string named(const StringLanguage& s) {
   return "the set of excluded strings";
 }
 
-std::unique_ptr<ExploredDfa> explored(RegexStore store, Id root, const StringLanguage& s) {
+std::unique_ptr<ExploredDfa> explored(PartTable& parts, Id root, const StringLanguage& s) {
   if (root == RegexStore::kEmpty) return nullptr;
-  store.allow(kMaxWork);
-  DerivativeAutomaton lazy(std::move(store), root);
   try {
+    CombinedAutomaton lazy(parts, root);
     return ExploredDfa::explore(lazy, kMaxStates);
   } catch (GrammarError& error) {
     error.message = named(s) + ", with the other keywords, needs too many states";
@@ -74,11 +74,15 @@ StringPlan plan_string(const StringLanguage& s) {
   std::uint64_t max = s.max_length;
   const Id root = language(store, s, &max);
   if (root == RegexStore::kEmpty || s.min_length > max) return {};
-  if (s.min_length == 0 && max == kNoMax) {
-    if (store.boolean(root)) return {explored(std::move(store), root, s), false};
-    return {std::make_unique<DerivativeAutomaton>(std::move(store), root), false};
+  if (!store.boolean(root) && max == kNoMax && s.min_length <= 1) {
+    const Id all = s.min_length == 1 ? store.nonempty(root) : root;
+    if (all == RegexStore::kEmpty) return {};
+    return {std::make_unique<DerivativeAutomaton>(std::move(store), all), false};
   }
-  std::unique_ptr<ExploredDfa> dfa = explored(std::move(store), root, s);
+  PartTable parts(store, {root});
+  parts.allow(kMaxWork);
+  std::unique_ptr<ExploredDfa> dfa = explored(parts, root, s);
+  if (s.min_length == 0 && max == kNoMax) return {std::move(dfa), false};
   if (!dfa) return {};
   if (max == s.max_length && dfa->free_length(true)) {
     if (max == 0 && !dfa->accepting(dfa->start())) return {};
@@ -94,33 +98,40 @@ StringPlan plan_string(const StringLanguage& s) {
 std::vector<CpAutomatonPtr> plan_keys(const std::vector<std::string>& names, const std::vector<std::string>& forbidden,
                                       const std::vector<StringLanguage>& classes,
                                       const std::vector<std::uint32_t>& barred) {
+  RegexStore store;
+  std::vector<Id> roots;  // by class: its own keys, and none of a class before it
+  std::vector<Id> before;
+  for (const StringLanguage& one : classes) {
+    std::uint64_t max = one.max_length;
+    const Id own = language(store, one, &max);
+    const Id all = one.min_length > max ? RegexStore::kEmpty : store.both({own, store.length(one.min_length, max)});
+    std::vector<Id> both = before;
+    both.push_back(all);
+    roots.push_back(store.both(std::move(both)));
+    before.push_back(store.negate(all));
+    if (before.back() == RegexStore::kEmpty) break;  // nothing is left for the classes after it
+  }
+  PartTable parts(store, roots);
+  parts.allow(kMaxWork);
+  std::optional<PartTable> with_names;
   std::vector<CpAutomatonPtr> out;
-  for (std::size_t j = 0; j < classes.size(); ++j) {
-    if (std::find(barred.begin(), barred.end(), j) != barred.end()) {
-      out.push_back(std::make_unique<NoString>());
+  for (std::size_t j = 0; j < roots.size(); ++j) {
+    out.push_back(std::make_unique<NoString>());
+    if (roots[j] == RegexStore::kEmpty || std::find(barred.begin(), barred.end(), j) != barred.end()) continue;
+    if (roots[j] == RegexStore::kAll) {
+      out.back() = std::make_unique<AnyString>();
       continue;
     }
-    if (j == 0 && plain(classes[j]) && !bounded(classes[j])) {
-      out.push_back(std::make_unique<AnyString>());
-      break;  // nothing is left for the classes after it
-    }
-    RegexStore store;
-    std::vector<Id> parts;
-    for (std::size_t i = 0; i <= j; ++i) {
-      std::uint64_t max = classes[i].max_length;
-      const Id own = language(store, classes[i], &max);
-      const Id all = classes[i].min_length > max ? RegexStore::kEmpty
-                                                 : store.both({own, store.length(classes[i].min_length, max)});
-      parts.push_back(i == j ? all : store.negate(all));
-    }
-    Id root = store.both(parts);
-    std::unique_ptr<ExploredDfa> dfa = explored(store, root, classes[j]);
+    std::unique_ptr<ExploredDfa> dfa = explored(parts, roots[j], classes[j]);
+    // Finitely many keys may be left somewhere: whether one is, depends on the names then.
     if (dfa && !dfa->endless() && !(names.empty() && forbidden.empty())) {
-      // Finitely many keys may be left somewhere: whether one is, depends on the names then.
-      root = store.both({root, store.negate(texts(store, names)), store.negate(texts(store, forbidden))});
-      dfa = explored(std::move(store), root, classes[j]);
+      const Id unlisted = store.both({store.negate(texts(store, names)), store.negate(texts(store, forbidden))});
+      std::vector<Id> all = roots;
+      all.push_back(unlisted);
+      if (!with_names) with_names.emplace(store, all);
+      dfa = explored(*with_names, store.both({roots[j], unlisted}), classes[j]);
     }
-    out.push_back(dfa ? CpAutomatonPtr(std::move(dfa)) : std::make_unique<NoString>());
+    if (dfa) out.back() = std::move(dfa);
   }
   return out;
 }
@@ -207,23 +218,20 @@ std::optional<std::vector<std::string>> finite_values(const StringLanguage& s, s
   return out;
 }
 
-std::optional<bool> is_empty(const StringLanguage& s) {
+namespace {
+
+// Whether an expression has no string; nothing when that does not show soon.
+std::optional<bool> emptiness(regular::PartTable& parts, regular::RegexStore::Id root) {
   using namespace regular;
   constexpr std::size_t kFewStates = 2'000;
-  constexpr std::uint64_t kFewSteps = 2'000'000;
-  if (s.min_length > s.max_length) return true;
-  RegexStore store;
-  std::uint64_t max = s.max_length;
-  std::vector<Id> parts{language(store, s, &max)};
-  if (s.min_length > max) return true;
-  if (s.min_length > 0 || max != kNoMax) parts.push_back(store.length(s.min_length, max));
-  const Id root = store.both(std::move(parts));
+  constexpr std::uint64_t kFewSteps = 200'000;
   if (root == RegexStore::kEmpty) return true;
-  store.allow(kFewSteps);
-  DerivativeAutomaton automaton(std::move(store), root);
-  std::vector<CpAutomaton::State> found{automaton.start()};
-  std::unordered_set<CpAutomaton::State> seen(found.begin(), found.end());
+  parts.allow(kFewSteps);
   try {
+    CombinedAutomaton automaton(parts, root);
+    std::vector<CpAutomaton::State> found{automaton.start()};
+    if (found[0] == CpAutomaton::kDead) return true;
+    std::unordered_set<CpAutomaton::State> seen(found.begin(), found.end());
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (automaton.accepting(found[i])) return false;
       if (found.size() > kFewStates) return std::nullopt;
@@ -234,6 +242,23 @@ std::optional<bool> is_empty(const StringLanguage& s) {
     return std::nullopt;
   }
   return true;
+}
+
+}  // namespace
+
+std::optional<bool> is_empty(const StringLanguage& s) {
+  using namespace regular;
+  if (s.min_length > s.max_length) return true;
+  RegexStore store;
+  std::uint64_t max = s.max_length;
+  const Id strings = language(store, s, &max);
+  if (s.min_length > max) return true;
+  const bool bounded = s.min_length > 0 || max != kNoMax;
+  const Id root = bounded ? store.both({strings, store.length(s.min_length, max)}) : strings;
+  PartTable parts(store, {root});
+  // Counting characters multiplies the states, and what is empty mostly is so for any length.
+  const std::optional<bool> without = emptiness(parts, strings);
+  return bounded && without != true ? emptiness(parts, root) : without;
 }
 
 }  // namespace ag

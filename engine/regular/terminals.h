@@ -111,6 +111,8 @@ bool contains(const StringLanguage&, std::string_view value_utf8);
 // Whether a language has no string, when that shows within a small search; nothing otherwise.
 std::optional<bool> is_empty(const StringLanguage&);
 bool contains(const NumberLanguage&, std::string_view decimal_text);
+// Whether a language without bounds on one side has no number; nothing for others.
+std::optional<bool> is_empty(const NumberLanguage&);
 
 // All strings of a language, sorted by length and then by code points, when there are at most `limit`; nothing
 // otherwise.

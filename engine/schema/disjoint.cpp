@@ -47,7 +47,12 @@ bool Compiler::surely_empty(const NumberPart& part) {
   bool bounded = part.integer && (!part.minimum.empty() || !part.exclusive_minimum.empty()) &&
                  (!part.maximum.empty() || !part.exclusive_maximum.empty());
   bool hard = !part.multiple_of.empty() || !part.not_multiple_of.empty() || !part.excluded.empty() || bounded;
-  if (!hard || searches_left_ == 0) return false;
+  if (!hard) return false;
+  try {
+    if (std::optional<bool> known = is_empty(language(part))) return *known;
+  } catch (const GrammarError&) {  // said again, with its place, where the terminal is made
+  }
+  if (searches_left_ == 0) return false;
   --searches_left_;
   return !number_terminal(part);
 }
