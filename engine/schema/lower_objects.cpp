@@ -5,21 +5,6 @@
 
 namespace ag::schema {
 
-namespace {
-
-// Whether a JSON string may go on by this byte when only what must be escaped is.
-bool plain_spelling(std::string_view text, char byte) {
-  std::size_t slashes = 0;
-  while (slashes < text.size() && text[text.size() - 1 - slashes] == '\\') ++slashes;
-  if (slashes % 2) return std::string_view("\"\\nrtbfu").find(byte) != std::string_view::npos;
-  std::size_t escape = text.rfind("\\u");
-  if (escape == std::string_view::npos || text.size() - escape > 5) return true;
-  std::size_t digit = text.size() - escape - 2;  // \u00 and 0 or 1: the controls
-  return digit < 2 ? byte == '0' : digit == 2 ? byte == '0' || byte == '1' : byte < 'A' || byte > 'F';
-}
-
-}  // namespace
-
 // What is demanded of some key is demanded of each property in turn that could be it, or of a key that is none.
 Symbol Compiler::lower(const ObjectPart& given) {
   const ObjectPart& part = with_named_keys(given);
@@ -102,44 +87,21 @@ const ObjectPart& Compiler::with_named_keys(const ObjectPart& part) {
   return *arena_.make<ObjectPart>(out);
 }
 
-// The strings of a language that has only a few, found by walking its terminal; none when it has none or many.
+// The strings of a language that has only a few; none when it has none or many.
 List<std::string_view> Compiler::few_strings(const StringPart& part) {
-  constexpr std::size_t kFew = 16, kMaxSteps = 512;
+  constexpr std::size_t kFew = 16;
   if (part.patterns.empty() && part.formats.empty() && part.max_length > 1) return {};
   auto [it, fresh] = few_.try_emplace(&part);
   if (!fresh) return it->second;
-  TerminalPtr terminal = string_terminal(part);
-  if (!terminal) return {};
-  struct Prefix {
-    std::string text;
-    Terminal::State state;
-    std::uint64_t units;
-  };
-  std::vector<Prefix> todo{{"", Terminal::kStart, 0}};
-  std::vector<std::string_view> found;
-  for (std::size_t steps = 0; !todo.empty(); ++steps) {
-    Prefix at = std::move(todo.back());
-    todo.pop_back();
-    if (terminal->accepting(at.state)) {
-      std::string_view value = json::parse(keep_text(at.text), arena_, 1).text();
-      if (std::find(found.begin(), found.end(), value) == found.end()) found.push_back(value);
-      continue;
-    }
-    // A language that goes on by any character, or for long, has many strings.
-    std::size_t ways = 0;
-    for (unsigned b = 0x20; b < 256; ++b) {
-      if (!plain_spelling(at.text, static_cast<char>(b))) continue;
-      std::uint32_t next = terminal->next(at.state, static_cast<std::uint8_t>(b));
-      std::uint64_t units = at.units + (next & Terminal::kUnit ? 1 : 0);
-      if (next == Terminal::kDead || units > terminal->max_units()) continue;
-      if ((next & Terminal::kClose) && units < terminal->min_units()) continue;
-      ++ways;
-      todo.push_back({at.text + static_cast<char>(b), next & Terminal::kStateMask, units});
-    }
-    if (ways > kFew || todo.size() + found.size() > 4 * kFew || at.text.size() > 256 || steps > kMaxSteps) return {};
+  try {
+    const std::optional<std::vector<std::string>> values = finite_values(language(part), kFew);
+    if (!values) return {};
+    std::vector<std::string_view> found;
+    for (const std::string& value : *values) found.push_back(keep_text(value));
+    return it->second = keep(found);
+  } catch (const GrammarError&) {  // what is wrong with a pattern is said where the keys are made
+    return {};
   }
-  if (found.size() > kFew) return {};
-  return it->second = keep(found);
 }
 
 // The classes of further keys, split so that each class is inside or outside of what each need is about.

@@ -1,6 +1,7 @@
 // Objects: their keywords, and what happens to keys when objects are combined.
 #include <algorithm>
-#include <unordered_map>
+#include <bit>
+#include <functional>
 
 #include "schema/compiler.h"
 
@@ -16,25 +17,31 @@ class NameIndex {
  public:
   explicit NameIndex(List<Property> properties) : properties_(properties) {
     if (properties.size() <= kShort) return;
-    map_.reserve(properties.size());
-    for (std::uint32_t i = 0; i < properties.size(); ++i) map_.emplace(properties[i].name, i);
+    slots_.assign(std::bit_ceil(properties.size() * 2), -1);
+    for (std::size_t i = 0; i < properties.size(); ++i) {
+      int& slot = slots_[slot_of(properties[i].name)];
+      if (slot < 0) slot = static_cast<int>(i);
+    }
   }
   // The index, or -1.
   int find(std::string_view name) const {
-    if (properties_.size() <= kShort) {
-      for (std::size_t i = 0; i < properties_.size(); ++i) {
-        if (properties_[i].name == name) return static_cast<int>(i);
-      }
-      return -1;
+    if (!slots_.empty()) return slots_[slot_of(name)];
+    for (std::size_t i = 0; i < properties_.size(); ++i) {
+      if (properties_[i].name == name) return static_cast<int>(i);
     }
-    auto it = map_.find(name);
-    return it == map_.end() ? -1 : static_cast<int>(it->second);
+    return -1;
   }
 
  private:
   static constexpr std::size_t kShort = 12;
+  // Where the name stands, or would.
+  std::size_t slot_of(std::string_view name) const {
+    std::size_t mask = slots_.size() - 1, at = std::hash<std::string_view>{}(name) & mask;
+    while (slots_[at] >= 0 && properties_[static_cast<std::size_t>(slots_[at])].name != name) at = (at + 1) & mask;
+    return at;
+  }
   List<Property> properties_;
-  std::unordered_map<std::string_view, std::uint32_t> map_;
+  std::vector<int> slots_;  // open addressing; -1 where free
 };
 
 bool same(const KeyClass& a, const KeyClass& b) { return a.keys == b.keys && a.value == b.value; }
