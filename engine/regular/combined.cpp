@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "regular/effort.h"
+
 namespace ag::regular {
 
 namespace {
@@ -14,6 +16,7 @@ namespace {
 }  // namespace
 
 PartTable::PartTable(RegexStore& store, const std::vector<RegexStore::Id>& roots) : store_(store) {
+  Effort::spend(store.size());  // reading them
   std::unordered_map<std::string, std::uint32_t> known;
   store.each_class(store.sets_below(roots), [&](Cp lo, Cp hi, const std::string& signature) {
     const auto [it, fresh] = known.try_emplace(signature, static_cast<std::uint32_t>(samples_.size()));
@@ -49,9 +52,18 @@ const std::uint32_t* PartTable::row(std::uint32_t state) {
   return rows_.data() + at;
 }
 
-void PartTable::allow(std::uint64_t work) {
-  store_.allow(work);
-  words_left_ = work * 64;
+namespace {
+constexpr std::uint64_t kWordsPerStep = 16;
+}
+
+PartTable::Allowance::Allowance(PartTable& parts, std::uint64_t steps)
+    : parts_(parts), steps_(std::min(steps, Effort::left())) {
+  parts.store_.allow(steps_);
+  parts.words_left_ = steps_ * kWordsPerStep;
+}
+
+PartTable::Allowance::~Allowance() {
+  Effort::spend(steps_ - parts_.store_.allowed() + steps_ - parts_.words_left_ / kWordsPerStep);
 }
 
 void PartTable::spend_words(std::size_t words) {
@@ -59,83 +71,112 @@ void PartTable::spend_words(std::size_t words) {
   words_left_ -= words;
 }
 
-CombinedAutomaton::CombinedAutomaton(PartTable& parts, RegexStore::Id root) : parts_(parts), tuples_(0) {
-  read(root);
-  tuples_ = Tuples<std::uint32_t>(width());
+CombinedAutomaton::CombinedAutomaton(PartTable& parts, const std::vector<RegexStore::Id>& languages)
+    : parts_(parts), tuples_(0) {
+  std::unordered_map<RegexStore::Id, std::uint32_t> known;
+  for (const RegexStore::Id id : languages) languages_.push_back(read(id, &known));
+  const std::size_t width = starts_.size() + (others_ + kPerWord - 1) / kPerWord;
+  tuples_ = Tuples<std::uint32_t>(width);
+  values_.resize(joins_.size());
+  needed_.resize(joins_.size());
   raw_ = starts_;
+  raw_.resize(width, 0);  // all are open
   start_ = intern(raw_.data());
 }
 
-void CombinedAutomaton::read(RegexStore::Id id) {
-  const RegexStore::Join kind = parts_.store().join(id);
-  Join out{kind, 0, static_cast<std::uint32_t>(starts_.size()), 0};
-  if (kind == RegexStore::Join::kPart) {
-    if (starts_.size() == kMaxParts) refuse();
+std::uint32_t CombinedAutomaton::read(RegexStore::Id id, std::unordered_map<RegexStore::Id, std::uint32_t>* known) {
+  if (const auto it = known->find(id); it != known->end()) return it->second;
+  Join out{.kind = parts_.store().join(id)};
+  if (out.kind == RegexStore::Join::kPart) {
+    out.at = static_cast<std::uint32_t>(starts_.size());
     starts_.push_back(parts_.state(id));
   } else {
-    const std::vector<RegexStore::Id> children = parts_.store().joined(id);
-    for (const RegexStore::Id child : children) read(child);
-    out.children = static_cast<std::uint32_t>(children.size());
+    std::vector<std::uint32_t> children;
+    for (const RegexStore::Id child : parts_.store().joined(id)) children.push_back(read(child, known));
+    out.at = static_cast<std::uint32_t>(others_++);
+    out.first = static_cast<std::uint32_t>(children_.size());
+    children_.insert(children_.end(), children.begin(), children.end());
+    out.last = static_cast<std::uint32_t>(children_.size());
   }
-  out.last = static_cast<std::uint32_t>(starts_.size());
+  if (joins_.size() == kMaxJoins) refuse();
   joins_.push_back(out);
+  return (*known)[id] = static_cast<std::uint32_t>(joins_.size() - 1);
 }
 
-// The value of each join, by part(state) of each part that is not settled. What is settled is neutral to its parent.
-template <class Part>
-CombinedAutomaton::Value CombinedAutomaton::evaluate(const std::uint32_t* tuple, Part part) {
-  values_.clear();
-  stack_.clear();
-  for (const Join& join : joins_) {
-    Value out = Value::kSettled;
-    if (join.kind == RegexStore::Join::kPart) {
-      if (tuple[join.first] != kSettledPart) out = part(tuple[join.first]);
-    } else if (join.kind == RegexStore::Join::kNot) {
-      out = stack_.back();
-      stack_.pop_back();
-      if (out == Value::kNone || out == Value::kAll) out = out == Value::kAll ? Value::kNone : Value::kAll;
-    } else {
-      const Value strong = join.kind == RegexStore::Join::kAnd ? Value::kNone : Value::kAll;
-      for (std::uint32_t i = 0; i < join.children; ++i) {
-        const Value child = stack_[stack_.size() - 1 - i];
-        if (child == Value::kSettled || out == strong) continue;
-        if (child == strong || child == Value::kOpen || out == Value::kSettled) out = child;
-      }
-      stack_.resize(stack_.size() - join.children);
-    }
-    values_.push_back(out);
-    stack_.push_back(out);
+CombinedAutomaton::Value CombinedAutomaton::join_of(const Join& join) const {
+  if (join.kind == RegexStore::Join::kNot) {
+    const Value of = values_[children_[join.first]];
+    return of == Value::kNone ? Value::kAll : of == Value::kAll ? Value::kNone : of;
   }
-  return stack_.back();
+  const Value strong = join.kind == RegexStore::Join::kAnd ? Value::kNone : Value::kAll;
+  Value out = strong == Value::kNone ? Value::kAll : Value::kNone;
+  for (std::uint32_t i = join.first; i < join.last; ++i) {
+    const Value child = values_[children_[i]];
+    if (child == strong) return strong;
+    if (child == Value::kOpen) out = child;
+  }
+  return out;
+}
+
+// The value of each join, by part(state) of each part that is not settled.
+template <class Part>
+void CombinedAutomaton::evaluate(const std::uint32_t* tuple, Part part) {
+  const std::uint32_t* decided = tuple + starts_.size();
+  for (std::size_t i = 0; i < joins_.size(); ++i) {
+    const Join& join = joins_[i];
+    if (join.kind == RegexStore::Join::kPart) {
+      const std::uint32_t state = tuple[join.at];
+      values_[i] = state == kSettledPart ? Value::kSettled : part(state);
+      continue;
+    }
+    values_[i] = static_cast<Value>(decided[join.at / kPerWord] >> 2 * (join.at % kPerWord) & 3);
+    if (values_[i] == Value::kOpen) values_[i] = join_of(join);
+  }
 }
 
 CpAutomaton::State CombinedAutomaton::intern(std::uint32_t* tuple) {
-  const Value all = evaluate(tuple, [](std::uint32_t state) {
+  evaluate(tuple, [](std::uint32_t state) {
     return state == PartTable::kNothing ? Value::kNone : state == PartTable::kEverything ? Value::kAll : Value::kOpen;
   });
-  if (all == Value::kNone) return kDead;
-  for (std::size_t i = 0; i < joins_.size(); ++i)
-    if (values_[i] == Value::kNone || values_[i] == Value::kAll)
-      std::fill(tuple + joins_[i].first, tuple + joins_[i].last, kSettledPart);
+  // What the languages' values depend on, from the roots down; those after one that has every string do not matter.
+  std::fill(needed_.begin(), needed_.end(), false);
+  bool any = false;
+  for (const std::uint32_t language : languages_) {
+    needed_[language] = true;
+    any = any || values_[language] != Value::kNone;
+    if (values_[language] == Value::kAll) break;
+  }
+  if (!any) return kDead;
+  std::fill(tuple + starts_.size(), tuple + tuples_.width(), 0);
+  for (std::size_t i = joins_.size(); i-- > 0;) {
+    const Join& join = joins_[i];
+    if (join.kind == RegexStore::Join::kPart) {
+      if (!needed_[i]) tuple[join.at] = kSettledPart;
+      continue;
+    }
+    const Value value = needed_[i] ? values_[i] : Value::kSettled;
+    tuple[starts_.size() + join.at / kPerWord] |= static_cast<std::uint32_t>(value) << 2 * (join.at % kPerWord);
+    if (value == Value::kOpen)
+      for (std::uint32_t c = join.first; c < join.last; ++c) needed_[children_[c]] = true;
+  }
   return tuples_.intern(tuple).first;
 }
 
-bool CombinedAutomaton::accepting(State state) {
-  const Value out = evaluate(tuples_[state], [&](std::uint32_t part) {
-    return parts_.accepting(part) ? Value::kAll : Value::kNone;
-  });
-  return out != Value::kNone;
+std::uint32_t CombinedAutomaton::label(State state) {
+  evaluate(tuples_[state], [&](std::uint32_t part) { return parts_.accepting(part) ? Value::kAll : Value::kNone; });
+  for (std::uint32_t i = 0; i < languages_.size(); ++i)
+    if (values_[languages_[i]] == Value::kAll) return i;
+  return kNoLabel;
 }
 
 const CpAutomaton::Pieces& CombinedAutomaton::row(State state) {
-  const std::size_t n = parts_.classes(), w = width();
-  parts_.spend_words(n * w);
-  columns_.assign(n * w, kSettledPart);  // by class: the tuple that follows
+  const std::size_t n = parts_.classes(), w = tuples_.width(), parts = starts_.size();
+  parts_.spend_words(n * (w + joins_.size() / 4));
+  columns_.resize(n * w);  // by class: the tuple that follows
   for (std::size_t i = 0; i < w; ++i) {
-    const std::uint32_t part = tuples_[state][i];
-    if (part == kSettledPart) continue;
-    const std::uint32_t* row = parts_.row(part);
-    for (std::size_t c = 0; c < n; ++c) columns_[c * w + i] = row[c];
+    const std::uint32_t word = tuples_[state][i];
+    const std::uint32_t* row = i < parts && word != kSettledPart ? parts_.row(word) : nullptr;
+    for (std::size_t c = 0; c < n; ++c) columns_[c * w + i] = row ? row[c] : word;
   }
   targets_.resize(n);
   for (std::size_t c = 0; c < n; ++c) {
@@ -151,6 +192,7 @@ const CpAutomaton::Pieces& CombinedAutomaton::row(State state) {
   }
   row_.clear();
   for (const PartTable::Span& span : parts_.spans()) append_piece(&row_, span.lo, span.hi, targets_[span.of_class]);
+  parts_.spend_words(4 * row_.size());
   return row_;
 }
 

@@ -30,10 +30,21 @@ class PartTable {
   bool accepting(std::uint32_t state) const { return store_.nullable(ids_[state]); }
   // By class: the state that follows. Good until the next call.
   const std::uint32_t* row(std::uint32_t state);
-  // Bounds the work of everything done from here on; spent, a GrammarError is thrown. One is the making of one node of
-  // an expression, or of 64 words of a tuple.
-  void allow(std::uint64_t work);
   void spend_words(std::size_t words);
+
+  // Bounds the work while it lives, and takes it off the compilation's Effort; spent, a GrammarError is thrown. One step
+  // is the making of one node of an expression, or of 16 words of tuples.
+  class Allowance {
+   public:
+    Allowance(PartTable& parts, std::uint64_t steps);
+    ~Allowance();
+    Allowance(const Allowance&) = delete;
+    Allowance& operator=(const Allowance&) = delete;
+
+   private:
+    PartTable& parts_;
+    std::uint64_t steps_;
+  };
 
  private:
   static constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
@@ -46,38 +57,44 @@ class PartTable {
   std::uint64_t words_left_ = ~std::uint64_t{0};
 };
 
+// The union of languages that are put together by And, Or and Not; a string's label is the first one that it is in.
 // Not all of its states are live: ExploredDfa sees to that.
 class CombinedAutomaton final : public CpAutomaton {
  public:
-  CombinedAutomaton(PartTable& parts, RegexStore::Id root);
+  CombinedAutomaton(PartTable& parts, const std::vector<RegexStore::Id>& languages);
 
   State start() const override { return start_; }
   const Pieces& row(State state) override;
-  bool accepting(State state) override;
+  bool accepting(State state) override { return label(state) != kNoLabel; }
+  std::uint32_t label(State state) override;
 
  private:
-  // A node of the expression as a tree, children before parents. Its parts stand next to each other in a tuple.
+  // kSettled: whatever its value is, it changes nothing any more.
+  enum class Value : std::uint8_t { kOpen, kNone, kAll, kSettled };
+  // A node of the expressions, children before parents. A state's tuple has a word for each part, its own state, and
+  // two bits for each other node: what is decided about it stays so.
   struct Join {
     RegexStore::Join kind = RegexStore::Join::kPart;
-    std::uint32_t children = 0;         // how many joins before this one end in it: see evaluate()
-    std::uint32_t first = 0, last = 0;  // of its parts
+    std::uint32_t at = 0;               // among the parts, or among the others
+    std::uint32_t first = 0, last = 0;  // of its children
   };
-  enum class Value : std::uint8_t { kNone, kAll, kOpen, kSettled };
-  static constexpr std::uint32_t kSettledPart = ~std::uint32_t{0};  // whatever this part says changes nothing any more
-  static constexpr std::size_t kMaxParts = 1'000;
+  static constexpr std::uint32_t kSettledPart = ~std::uint32_t{0};
+  static constexpr std::size_t kMaxJoins = 4'000, kPerWord = 16;
 
-  void read(RegexStore::Id id);
-  std::size_t width() const { return starts_.size(); }
+  std::uint32_t read(RegexStore::Id id, std::unordered_map<RegexStore::Id, std::uint32_t>* known);
   template <class Part>
-  Value evaluate(const std::uint32_t* tuple, Part part);
+  void evaluate(const std::uint32_t* tuple, Part part);
+  Value join_of(const Join& join) const;
   State intern(std::uint32_t* tuple);
 
   PartTable& parts_;
   std::vector<Join> joins_;
-  std::vector<std::uint32_t> starts_;  // by part: its first state
-  std::vector<Value> values_;          // by join
-  std::vector<Value> stack_;
-  Tuples<std::uint32_t> tuples_;       // by state: one word for each part
+  std::vector<std::uint32_t> children_, languages_;  // joins
+  std::vector<std::uint32_t> starts_;                // by part: its first state
+  std::size_t others_ = 0;                           // joins that are no parts
+  std::vector<Value> values_;                        // by join
+  std::vector<bool> needed_;
+  Tuples<std::uint32_t> tuples_;
   State start_ = kDead;
   Pieces row_;
   std::vector<std::uint32_t> columns_, targets_, raw_;

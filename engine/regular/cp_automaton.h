@@ -19,7 +19,7 @@ class CpAutomaton {
  public:
   using State = std::uint32_t;
   static constexpr State kDead = 0;
-  static constexpr std::uint32_t kAnyLabel = 0xffff'fffe;
+  static constexpr std::uint32_t kAnyLabel = 0xffff'fffe, kNoLabel = 0xffff'ffff;
 
   struct Piece {
     Cp lo, hi;
@@ -35,6 +35,7 @@ class CpAutomaton {
   virtual bool accepting(State state) = 0;
   virtual State step(State state, Cp cp);
 
+  // Of an accepting state.
   virtual std::uint32_t label(State) { return 0; }
   virtual Terminal::Range range(State) { return {0, 1, false}; }
   virtual bool has_label(std::uint32_t) const { return true; }
@@ -66,21 +67,11 @@ class AnyString final : public CpAutomaton {
   const Pieces& row(State) override { return row_; }
   bool accepting(State) override { return true; }
   State step(State state, Cp) override { return state; }
+  bool has_label(std::uint32_t label) const override { return label == 0; }
   std::uint32_t min_cost(State, std::uint32_t, bool) override { return 0; }
 
  private:
   Pieces row_{{0, kSurrogateLo - 1, 1}, {kSurrogateHi + 1, kMaxCp, 1}};
-};
-
-// No string.
-class NoString final : public CpAutomaton {
- public:
-  State start() const override { return kDead; }
-  const Pieces& row(State) override { return row_; }
-  bool accepting(State) override { return false; }
-
- private:
-  Pieces row_;
 };
 
 }  // namespace ag::regular

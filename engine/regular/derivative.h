@@ -60,6 +60,7 @@ class RegexStore {
   Id clipped(Id a, Runs& runs, bool escaped);
   // Bounds the work of everything done from here on; spent, a GrammarError is thrown.
   void allow(std::uint64_t work) { total_ = work; }
+  std::uint64_t allowed() const { return total_; }  // what is left of it
 
  private:
   enum class Kind : std::uint8_t { kEmpty, kEpsilon, kSet, kConcat, kAlt, kAnd, kNot, kRepeat };

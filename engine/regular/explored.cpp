@@ -4,17 +4,22 @@
 #include <map>
 #include <queue>
 
+#include "regular/effort.h"
+
 namespace ag::regular {
+
+namespace {
+constexpr std::uint64_t kMaxWork = 10'000'000;  // edges looked at for the lengths of a pattern's strings
+}
 
 std::unique_ptr<ExploredDfa> ExploredDfa::explore(CpAutomaton& source, std::size_t max_states) {
   auto out = std::unique_ptr<ExploredDfa>(new ExploredDfa);
   if (source.start() == kDead) return nullptr;
   std::unordered_map<State, State> number{{source.start(), 1}};
   std::vector<State> order{kDead, source.start()};
-  out->states_.resize(1);
   for (std::size_t i = 1; i < order.size(); ++i) {
     Place place;
-    place.accepting = source.accepting(order[i]);
+    if (source.accepting(order[i])) place.label = source.label(order[i]);
     place.row = source.row(order[i]);
     for (Piece& piece : place.row) {
       const auto [it, fresh] = number.try_emplace(piece.to, static_cast<State>(order.size()));
@@ -39,7 +44,7 @@ void ExploredDfa::prune() {
   std::vector<State> todo;
   for (State s = 1; s < states_.size(); ++s) {
     for (const Piece& piece : states_[s].row) before[piece.to].push_back(s);
-    if (states_[s].accepting) {
+    if (accepting(s)) {
       live[s] = true;
       todo.push_back(s);
     }
@@ -79,7 +84,7 @@ const std::vector<std::uint32_t>& ExploredDfa::costs(bool quoted) {
   std::priority_queue<Item, std::vector<Item>, std::greater<>> queue;
   for (State s = 1; s < states_.size(); ++s) {
     for (const Piece& p : states_[s].row) before[p.to].push_back({s, cost_of(cheapest(p.lo, p.hi, quoted), quoted)});
-    if (!states_[s].accepting) continue;
+    if (!accepting(s)) continue;
     cost[s] = 0;
     queue.push({0, s});
   }
@@ -103,7 +108,7 @@ bool ExploredDfa::free_length(bool quoted) {
   for (State s = 1; s < states_.size(); ++s)
     for (const Piece& piece : states_[s].row) start_again |= piece.to == start_;
   for (State s = 1; s < states_.size(); ++s) {
-    if (!states_[s].accepting && (s != start_ || start_again)) return false;
+    if (!accepting(s) && (s != start_ || start_again)) return false;
     const Pieces& row = states_[s].row;
     if (std::none_of(row.begin(), row.end(),
                      [&](const Piece& p) { return cost_of(cheapest(p.lo, p.hi, quoted), quoted) == 1; }))
@@ -112,9 +117,84 @@ bool ExploredDfa::free_length(bool quoted) {
   return true;
 }
 
+bool ExploredDfa::has_label(std::uint32_t label) const {
+  return std::any_of(states_.begin(), states_.end(), [&](const Place& place) { return place.label == label; });
+}
+
+void ExploredDfa::shift_labels() {
+  for (Place& place : states_)
+    if (place.label != kNoLabel) --place.label;
+}
+
+void ExploredDfa::drop(const std::vector<std::uint32_t>& labels) {
+  for (Place& place : states_)
+    if (std::find(labels.begin(), labels.end(), place.label) != labels.end()) place.label = kNoLabel;
+  bytes_ = 0;
+  prune();
+}
+
+// Tarjan's components (1972) come out behind all that they lead to. A label is met infinitely often from where a cycle
+// leads to it.
 bool ExploredDfa::endless() const {
-  // Where every state goes on, every state reaches a cycle.
-  return std::none_of(states_.begin() + 1, states_.end(), [](const Place& place) { return place.row.empty(); });
+  const std::size_t n = states_.size();
+  std::uint32_t labels = 0;
+  for (const Place& place : states_)
+    if (place.label != kNoLabel) labels = std::max(labels, place.label + 1);
+  const std::size_t words = labels / 64 + 1;
+  std::vector<std::uint64_t> some(n * words, 0), many(n * words, 0);  // by state
+  std::vector<std::uint32_t> index(n, 0), low(n, 0), next(n, 0);
+  std::vector<bool> open(n, false);
+  std::vector<State> path, stack;
+  std::uint32_t count = 0;
+  const auto finish = [&](std::size_t from) {  // stack[from..] is a component
+    std::vector<std::uint64_t> one(words, 0), often(words, 0);
+    bool cycle = stack.size() - from > 1;
+    for (std::size_t i = from; i < stack.size(); ++i) {
+      const Place& place = states_[stack[i]];
+      if (place.label != kNoLabel) one[place.label / 64] |= std::uint64_t{1} << place.label % 64;
+      for (const Piece& piece : place.row) {
+        cycle = cycle || piece.to == stack[i];
+        for (std::size_t w = 0; w < words; ++w) {
+          one[w] |= some[piece.to * words + w];
+          often[w] |= many[piece.to * words + w];
+        }
+      }
+    }
+    if (cycle) often = one;
+    for (std::size_t i = from; i < stack.size(); ++i) {
+      std::copy(one.begin(), one.end(), some.begin() + static_cast<std::ptrdiff_t>(stack[i] * words));
+      std::copy(often.begin(), often.end(), many.begin() + static_cast<std::ptrdiff_t>(stack[i] * words));
+      open[stack[i]] = false;
+    }
+    stack.resize(from);
+    return one == often;
+  };
+  const auto enter = [&](State s) {
+    index[s] = low[s] = ++count;
+    open[s] = true;
+    stack.push_back(s);
+    path.push_back(s);
+  };
+  if (start_ != kDead) enter(start_);
+  while (!path.empty()) {
+    const State s = path.back();
+    const Pieces& row = states_[s].row;
+    if (next[s] < row.size()) {
+      const State to = row[next[s]++].to;
+      if (index[to] == 0) {
+        enter(to);
+      } else if (open[to]) {
+        low[s] = std::min(low[s], index[to]);
+      }
+      continue;
+    }
+    path.pop_back();
+    if (!path.empty()) low[path.back()] = std::min(low[path.back()], low[s]);
+    if (low[s] != index[s]) continue;
+    const auto from = static_cast<std::size_t>(std::find(stack.rbegin(), stack.rend(), s).base() - stack.begin()) - 1;
+    if (!finish(from)) return false;
+  }
+  return true;
 }
 
 BoundedDfa::BoundedDfa(std::unique_ptr<ExploredDfa> base, std::uint64_t min, std::uint64_t max)
@@ -125,6 +205,23 @@ BoundedDfa::BoundedDfa(std::unique_ptr<ExploredDfa> base, std::uint64_t min, std
 
 void BoundedDfa::measure() {
   const std::size_t n = base_->size(), words = n / 64 + 1;
+  edges_.resize(n);
+  std::vector<std::uint32_t> at(n, 0);  // by state: its place among the edges, plus one
+  for (State s = 1; s < n; ++s) {
+    std::vector<Edge>& edges = edges_[s];
+    for (const Piece& piece : base_->row(s)) {
+      if (at[piece.to] == 0) {
+        edges.push_back({piece.to, {kNoRest, kNoRest}});
+        at[piece.to] = static_cast<std::uint32_t>(edges.size());
+      }
+      for (const bool quoted : {false, true}) {
+        std::uint32_t& cost = edges[at[piece.to] - 1].cost[quoted];
+        cost = std::min(cost, cost_of(cheapest(piece.lo, piece.hi, quoted), quoted));
+      }
+    }
+    for (const Edge& edge : edges) at[edge.to] = 0;
+    bytes_ += sizeof edges + edges.size() * sizeof(Edge);
+  }
   Bits row(words, 0);
   for (State s = 1; s < n; ++s)
     if (base_->accepting(s)) row[s / 64] |= std::uint64_t{1} << s % 64;
@@ -141,15 +238,15 @@ void BoundedDfa::measure() {
     bytes_ += sizeof(Bits) + words * sizeof(std::uint64_t);
     Bits next(words, 0);
     for (State s = 1; s < n; ++s)
-      for (const Piece& piece : base_->row(s)) {
+      for (const Edge& edge : edges_[s]) {
         ++work;
-        if (row[piece.to / 64] >> piece.to % 64 & 1) {
+        if (row[edge.to / 64] >> edge.to % 64 & 1) {
           next[s / 64] |= std::uint64_t{1} << s % 64;
           break;
         }
       }
     row = std::move(next);
-    if (work > 50'000'000)
+    if (work > kMaxWork || !Effort::spend(n / 16 + 1))
       throw GrammarError("the lengths of the pattern's strings are too irregular to bound", "", "maxLength",
                          "Put the bounds into the pattern.");
   }
@@ -209,8 +306,7 @@ const std::vector<std::uint32_t>& BoundedDfa::exact_costs(std::uint64_t length, 
         if (base_->accepting(s)) row[s] = 0;
         continue;
       }
-      for (const Piece& p : base_->row(s))
-        row[s] = std::min(row[s], add_rest(rows.back()[p.to], cost_of(cheapest(p.lo, p.hi, quoted), quoted)));
+      for (const Edge& e : edges_[s]) row[s] = std::min(row[s], add_rest(rows.back()[e.to], e.cost[quoted]));
     }
     bytes_ += row.size() * sizeof(std::uint32_t);
     rows.push_back(std::move(row));

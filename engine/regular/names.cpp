@@ -4,43 +4,29 @@
 
 namespace ag::regular {
 
-NameAutomaton::NameAutomaton(std::vector<std::string> names, std::vector<std::string> forbidden,
-                             std::vector<CpAutomatonPtr> classes)
-    : names_(std::move(names)), forbidden_(std::move(forbidden)), classes_(std::move(classes)) {
+NameAutomaton::NameAutomaton(std::vector<std::string> names, std::vector<std::string> forbidden, CpAutomatonPtr others)
+    : names_(std::move(names)), forbidden_(std::move(forbidden)), others_(std::move(others)) {
   for (const std::vector<std::string>* list : {&names_, &forbidden_})
     for (const std::string& name : *list) bytes_ += sizeof name + name.size();
-  for (const CpAutomatonPtr& c : classes_) bytes_ += c->bytes();
+  bytes_ += others_->bytes();
   places_.emplace_back();  // dead
-  others_.push_back(std::vector<State>(classes_.size(), kDead));
-  others_index_[others_[0]] = 0;
   Place first;
   first.names = {0, static_cast<std::uint32_t>(names_.size())};
   first.forbidden = {0, static_cast<std::uint32_t>(forbidden_.size())};
-  std::vector<State> starts;
-  for (const CpAutomatonPtr& c : classes_) starts.push_back(c->start());
-  first.others = intern_others(std::move(starts));
+  first.others = others_->start();
   start_ = intern(std::move(first));
-}
-
-std::uint32_t NameAutomaton::intern_others(std::vector<State> states) {
-  const auto [it, fresh] = others_index_.try_emplace(states, static_cast<std::uint32_t>(others_.size()));
-  if (fresh) others_.push_back(std::move(states));
-  return it->second;
 }
 
 std::uint32_t NameAutomaton::label_of(const Place& p) {
   if (!p.names.empty() && names_[p.names.lo].size() == p.depth) return p.names.lo;
   if (!p.forbidden.empty() && forbidden_[p.forbidden.lo].size() == p.depth) return kNone;
-  for (std::size_t j = 0; j < classes_.size(); ++j) {
-    const State q = others_[p.others][j];
-    if (q != kDead && classes_[j]->accepting(q)) return static_cast<std::uint32_t>(names_.size() + j);
-  }
-  return kNone;
+  if (p.others == kDead || !others_->accepting(p.others)) return kNone;
+  return static_cast<std::uint32_t>(names_.size()) + others_->label(p.others);
 }
 
 CpAutomaton::State NameAutomaton::intern(Place place) {
-  if (place.others == 0) place.forbidden = {};  // nothing left for them to forbid
-  if (place.names.empty() && place.others == 0) return kDead;
+  if (place.others == kDead) place.forbidden = {};  // nothing left for them to forbid
+  if (place.names.empty() && place.others == kDead) return kDead;
   if (place.names.empty()) place.names = {};
   if (place.forbidden.empty()) place.forbidden = {};
   if (place.names.empty() && place.forbidden.empty()) place.depth = 0;
@@ -85,7 +71,6 @@ const CpAutomaton::Pieces& NameAutomaton::row(State state) {
   const Place here = places_[state];
   const std::vector<Child> names = children(names_, here.names, here.depth);
   const std::vector<Child> forbidden = children(forbidden_, here.forbidden, here.depth);
-  const std::vector<State> states = others_[here.others];
 
   std::vector<Cp> cuts{0, kSurrogateLo, kSurrogateHi + 1};
   for (const std::vector<Child>* list : {&names, &forbidden})
@@ -93,21 +78,16 @@ const CpAutomaton::Pieces& NameAutomaton::row(State state) {
       cuts.push_back(c.cp);
       cuts.push_back(c.cp + 1);
     }
-  std::vector<Pieces> rows(states.size());
-  for (std::size_t j = 0; j < states.size(); ++j) {
-    if (states[j] == kDead) continue;
-    rows[j] = classes_[j]->row(states[j]);
-    for (const Piece& piece : rows[j]) {
-      cuts.push_back(piece.lo);
-      cuts.push_back(piece.hi + 1);
-    }
+  const Pieces others = here.others == kDead ? Pieces{} : others_->row(here.others);
+  for (const Piece& piece : others) {
+    cuts.push_back(piece.lo);
+    cuts.push_back(piece.hi + 1);
   }
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
 
   Pieces out;
-  std::size_t n = 0, f = 0;
-  std::vector<std::size_t> at(states.size(), 0);
+  std::size_t n = 0, f = 0, o = 0;
   for (std::size_t i = 0; i < cuts.size() && cuts[i] <= kMaxCp; ++i) {
     const Cp lo = cuts[i], hi = i + 1 < cuts.size() ? cuts[i + 1] - 1 : kMaxCp;
     if (lo == kSurrogateLo) continue;
@@ -122,12 +102,8 @@ const CpAutomaton::Pieces& NameAutomaton::row(State state) {
       to.forbidden = forbidden[f].span;
       to.depth = forbidden[f].depth;
     }
-    std::vector<State> next(states.size(), kDead);
-    for (std::size_t j = 0; j < states.size(); ++j) {
-      while (at[j] < rows[j].size() && rows[j][at[j]].hi < lo) ++at[j];
-      if (at[j] < rows[j].size() && rows[j][at[j]].lo <= lo) next[j] = rows[j][at[j]].to;
-    }
-    to.others = intern_others(std::move(next));
+    while (o < others.size() && others[o].hi < lo) ++o;
+    if (o < others.size() && others[o].lo <= lo) to.others = others[o].to;
     append_piece(&out, lo, hi, intern(std::move(to)));
   }
   bytes_ += out.size() * sizeof(Piece);
@@ -138,7 +114,7 @@ const CpAutomaton::Pieces& NameAutomaton::row(State state) {
 
 Terminal::Range NameAutomaton::range(State state) {
   const Place& p = places_[state];
-  return {p.names.lo, p.names.hi, p.others != 0};
+  return {p.names.lo, p.names.hi, p.others != kDead};
 }
 
 std::uint32_t NameAutomaton::min_cost(State state, std::uint32_t want, bool quoted) {
@@ -153,7 +129,7 @@ std::uint32_t NameAutomaton::min_cost(State state, std::uint32_t want, bool quot
     return cost;
   };
   if (want < names_.size()) return want >= p.names.lo && want < p.names.hi ? rest(want) : kNoRest;
-  if (p.others != 0) return search(state, want, quoted);
+  if (p.others != kDead) return search(state, want, quoted);
   std::uint32_t best = kNoRest;
   if (want == kAnyLabel)
     for (std::uint32_t i = p.names.lo; i < p.names.hi; ++i) best = std::min(best, rest(i));

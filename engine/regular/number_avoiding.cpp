@@ -5,13 +5,14 @@
 #include <utility>
 
 #include "base/error.h"
+#include "regular/effort.h"
 #include "regular/tuples.h"
 
 namespace ag::regular {
 
 namespace {
 constexpr std::uint64_t kMaxDivisor = std::uint64_t{1} << 59;
-constexpr std::size_t kMaxStates = 40'000;
+constexpr std::size_t kMaxStates = 40'000, kStepsPerPlace = 5;
 // What a grid's values are multiples of, in units of 10^-scale; 0 when that is not known, or no whole number.
 std::uint64_t unit(const Grid& grid, std::uint32_t scale) {
   std::uint64_t out = grid.divisor;
@@ -92,8 +93,7 @@ std::uint64_t AvoidingNumber::pack(const Head& h) const {
 }
 
 AvoidingNumber::Head AvoidingNumber::unpack(std::uint64_t word) const {
-  return {static_cast<State>(word >> 32), (word >> 1 & 1) != 0, (word & 1) != 0,
-          static_cast<std::uint32_t>(word) >> 2};
+  return {static_cast<State>(word >> 32), (word >> 1 & 1) != 0, (word & 1) != 0, static_cast<std::uint32_t>(word) >> 2};
 }
 
 // The base proves of each of its states that it leads somewhere, so each step is asked for once.
@@ -157,7 +157,7 @@ void AvoidingNumber::explore() {
   if (base_->start() == kDead) return;
   start_ = intern(place);
   for (State s = 1; s < places.size(); ++s) {
-    if (places.size() > kMaxStates)
+    if (places.size() > kMaxStates || !Effort::spend(kStepsPerPlace))
       throw GrammarError("the opposite of multipleOf needs too many states", "", "multipleOf",
                          "Use a smaller divisor.");
     for (std::size_t i = 0; i < kBytes.size(); ++i) {
@@ -174,7 +174,8 @@ void AvoidingNumber::measure() {
   std::vector<std::uint32_t> first(rows_.size() + 1, 0);  // by state: where those that lead to it stand in `from`
   for (State s = 1; s < rows_.size(); ++s)
     for (const State to : rows_[s].to) ++first[to];
-  for (std::size_t s = 0, sum = 0; s < first.size(); ++s) sum += std::exchange(first[s], static_cast<std::uint32_t>(sum));
+  for (std::size_t s = 0, sum = 0; s < first.size(); ++s)
+    sum += std::exchange(first[s], static_cast<std::uint32_t>(sum));
   std::vector<State> from(first.back());
   std::vector<std::uint32_t> at(first.begin(), first.end() - 1);
   for (State s = 1; s < rows_.size(); ++s)

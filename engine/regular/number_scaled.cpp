@@ -38,7 +38,8 @@ ScaledNumber::ScaledNumber(bool negative, Grid grid)
 }
 
 NumberPart::State ScaledNumber::keep(const Place& place) {
-  const std::uint64_t packed[] = {static_cast<std::uint64_t>(place.phase) | static_cast<std::uint64_t>(place.low + 1) << 3 |
+  const std::uint64_t packed[] = {static_cast<std::uint64_t>(place.phase) |
+                                      static_cast<std::uint64_t>(place.low + 1) << 3 |
                                       static_cast<std::uint64_t>(place.high + 1) << 5,
                                   std::uint64_t{place.whole} << 32 | place.fraction, place.rest};
   const auto [number, fresh] = met_.intern(packed);

@@ -55,7 +55,7 @@ class ScaledNumber final : public NumberPart {
   std::size_t low_whole_, high_whole_;   // digits of the bounds' whole parts
   std::vector<std::uint64_t> divisors_;  // by number of fraction digits: what the digits must be a multiple of
   std::vector<Place> places_;
-  Tuples<std::uint64_t> met_{3};  // places, packed
+  Tuples<std::uint64_t> met_{3};      // places, packed
   std::vector<State> states_{kDead};  // by number in met_
 };
 

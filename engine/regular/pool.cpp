@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "regular/coded.h"
+#include "regular/effort.h"
 #include "regular/name_set.h"
 #include "regular/names.h"
 #include "regular/number.h"
@@ -86,19 +87,28 @@ struct TextEqual {
 struct TerminalPool::Impl {
   mutable std::mutex mutex;
   std::unordered_set<std::shared_ptr<Literal>, TextHash, TextEqual> literals;
-  std::unordered_map<std::string, TerminalPtr> others;  // null: known to be empty
+  struct Kept {
+    TerminalPtr terminal;      // null: known to be empty
+    std::uint64_t effort = 0;  // that making it took
+  };
+  std::unordered_map<std::string, Kept> others;
 
-  // What `make` gives for this key; made outside the lock, and once kept for all who ask.
+  // What `make` gives for this key; made outside the lock, and once kept for all who ask. It costs all the same.
   template <class F>
   TerminalPtr intern(const Key& key, F make) {
     {
       const std::lock_guard lock(mutex);
       const auto it = others.find(key.text());
-      if (it != others.end()) return it->second;
+      if (it != others.end()) {
+        if (!Effort::spend(it->second.effort))
+          throw GrammarError("its patterns together need too many states", "", "", "Simplify them.");
+        return it->second.terminal;
+      }
     }
+    const std::uint64_t before = Effort::left();
     TerminalPtr made = make();
     const std::lock_guard lock(mutex);
-    return others.try_emplace(key.text(), std::move(made)).first->second;
+    return others.try_emplace(key.text(), Kept{std::move(made), before - Effort::left()}).first->second.terminal;
   }
 };
 
@@ -200,7 +210,7 @@ TerminalPtr TerminalPool::json_key(const KeyLanguage& given) {
       if (given.names.empty()) return nullptr;
       return std::make_shared<NameSet>(given.names, NameSet::Options{.quoted = true});
     }
-    std::vector<CpAutomatonPtr> others = plan_keys(given.names, forbidden, classes, given.barred);
+    CpAutomatonPtr others = plan_keys(given.names, forbidden, classes, given.barred);
     auto automaton = std::make_unique<NameAutomaton>(given.names, forbidden, std::move(others));
     if (automaton->start() == CpAutomaton::kDead) return nullptr;
     return std::make_shared<CodedTerminal>(
@@ -231,7 +241,8 @@ TerminalPool::Stats TerminalPool::stats() const {
   const std::lock_guard lock(impl_->mutex);
   Stats out;
   for (const auto& literal : impl_->literals) out.bytes += literal->bytes() + 48;
-  for (const auto& [key, terminal] : impl_->others) out.bytes += key.size() + 96 + (terminal ? terminal->bytes() : 0);
+  for (const auto& [key, kept] : impl_->others)
+    out.bytes += key.size() + 104 + (kept.terminal ? kept.terminal->bytes() : 0);
   out.terminals = impl_->literals.size() + impl_->others.size();
   return out;
 }
@@ -241,7 +252,7 @@ void TerminalPool::clear() {
   std::erase_if(impl_->literals, [](const auto& literal) { return literal.use_count() == 1; });
   // Twice: a terminal may be all that holds another.
   for (int pass = 0; pass < 2; ++pass)
-    std::erase_if(impl_->others, [](const auto& entry) { return entry.second.use_count() <= 1; });
+    std::erase_if(impl_->others, [](const auto& entry) { return entry.second.terminal.use_count() <= 1; });
 }
 
 }  // namespace ag

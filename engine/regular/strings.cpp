@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "regular/combined.h"
+#include "regular/effort.h"
 #include "regular/explored.h"
 #include "regular/formats.h"
 #include "regular/regex_reader.h"
@@ -14,7 +15,6 @@ namespace {
 
 using Id = RegexStore::Id;
 
-constexpr std::size_t kMaxStates = 20'000;
 constexpr std::uint64_t kMaxWork = 500'000;
 constexpr std::uint64_t kMaxCounted = 1'000'000;  // characters; a minimum above this with a pattern is refused
 
@@ -54,11 +54,12 @@ std::string named(const StringLanguage& s) {
   return "the set of excluded strings";
 }
 
-std::unique_ptr<ExploredDfa> explored(PartTable& parts, Id root, const StringLanguage& s) {
-  if (root == RegexStore::kEmpty) return nullptr;
+std::unique_ptr<ExploredDfa> explored(PartTable& parts, const std::vector<Id>& languages, const StringLanguage& s,
+                                      std::size_t max_states = kMaxStates) {
+  const PartTable::Allowance allowance(parts, kMaxWork);
   try {
-    CombinedAutomaton lazy(parts, root);
-    return ExploredDfa::explore(lazy, kMaxStates);
+    CombinedAutomaton lazy(parts, languages);
+    return ExploredDfa::explore(lazy, max_states);
   } catch (GrammarError& error) {
     error.message = named(s) + ", with the other keywords, needs too many states";
     throw;
@@ -67,7 +68,7 @@ std::unique_ptr<ExploredDfa> explored(PartTable& parts, Id root, const StringLan
 
 }  // namespace
 
-StringPlan plan_string(const StringLanguage& s) {
+StringPlan plan_string(const StringLanguage& s, std::size_t max_states) {
   if (s.min_length > s.max_length) return {};
   if (plain(s)) return {std::make_unique<AnyString>(), bounded(s)};
   RegexStore store;
@@ -80,8 +81,7 @@ StringPlan plan_string(const StringLanguage& s) {
     return {std::make_unique<DerivativeAutomaton>(std::move(store), all), false};
   }
   PartTable parts(store, {root});
-  parts.allow(kMaxWork);
-  std::unique_ptr<ExploredDfa> dfa = explored(parts, root, s);
+  std::unique_ptr<ExploredDfa> dfa = explored(parts, {root}, s, max_states);
   if (s.min_length == 0 && max == kNoMax) return {std::move(dfa), false};
   if (!dfa) return {};
   if (max == s.max_length && dfa->free_length(true)) {
@@ -95,45 +95,32 @@ StringPlan plan_string(const StringLanguage& s) {
   return {std::move(out), false};
 }
 
-std::vector<CpAutomatonPtr> plan_keys(const std::vector<std::string>& names, const std::vector<std::string>& forbidden,
-                                      const std::vector<StringLanguage>& classes,
-                                      const std::vector<std::uint32_t>& barred) {
+CpAutomatonPtr plan_keys(const std::vector<std::string>& names, const std::vector<std::string>& forbidden,
+                         const std::vector<StringLanguage>& classes, std::vector<std::uint32_t> barred) {
+  if (classes.empty()) return ExploredDfa::nothing();
+  if (plain(classes[0]) && !bounded(classes[0]) && barred.empty()) return std::make_unique<AnyString>();
   RegexStore store;
-  std::vector<Id> roots;  // by class: its own keys, and none of a class before it
-  std::vector<Id> before;
+  std::vector<Id> languages;
   for (const StringLanguage& one : classes) {
     std::uint64_t max = one.max_length;
     const Id own = language(store, one, &max);
-    const Id all = one.min_length > max ? RegexStore::kEmpty : store.both({own, store.length(one.min_length, max)});
-    std::vector<Id> both = before;
-    both.push_back(all);
-    roots.push_back(store.both(std::move(both)));
-    before.push_back(store.negate(all));
-    if (before.back() == RegexStore::kEmpty) break;  // nothing is left for the classes after it
+    const bool none = one.min_length > max;
+    languages.push_back(none ? RegexStore::kEmpty : store.both({own, store.length(one.min_length, max)}));
   }
-  PartTable parts(store, roots);
-  parts.allow(kMaxWork);
-  std::optional<PartTable> with_names;
-  std::vector<CpAutomatonPtr> out;
-  for (std::size_t j = 0; j < roots.size(); ++j) {
-    out.push_back(std::make_unique<NoString>());
-    if (roots[j] == RegexStore::kEmpty || std::find(barred.begin(), barred.end(), j) != barred.end()) continue;
-    if (roots[j] == RegexStore::kAll) {
-      out.back() = std::make_unique<AnyString>();
-      continue;
-    }
-    std::unique_ptr<ExploredDfa> dfa = explored(parts, roots[j], classes[j]);
-    // Finitely many keys may be left somewhere: whether one is, depends on the names then.
-    if (dfa && !dfa->endless() && !(names.empty() && forbidden.empty())) {
-      const Id unlisted = store.both({store.negate(texts(store, names)), store.negate(texts(store, forbidden))});
-      std::vector<Id> all = roots;
-      all.push_back(unlisted);
-      if (!with_names) with_names.emplace(store, all);
-      dfa = explored(*with_names, store.both({roots[j], unlisted}), classes[j]);
-    }
-    if (dfa) out.back() = std::move(dfa);
+  PartTable parts(store, languages);
+  std::unique_ptr<ExploredDfa> dfa = explored(parts, languages, classes[0]);
+  if (dfa) dfa->drop(barred);
+  if (dfa && !(names.empty() && forbidden.empty()) && !dfa->endless()) {
+    // Finitely many keys may be left somewhere: whether one is, depends on the names then. Labels begin after theirs.
+    languages.insert(languages.begin(), store.alt({texts(store, names), texts(store, forbidden)}));
+    PartTable with_names(store, languages);
+    dfa = explored(with_names, languages, classes[0]);
+    for (std::uint32_t& label : barred) ++label;
+    barred.push_back(0);
+    if (dfa) dfa->drop(barred);
+    if (dfa) dfa->shift_labels();
   }
-  return out;
+  return dfa ? std::move(dfa) : ExploredDfa::nothing();
 }
 
 CpAutomatonPtr whole_pattern(std::string_view pattern) {
@@ -147,55 +134,71 @@ CpAutomatonPtr whole_pattern(std::string_view pattern) {
 
 namespace ag {
 
-namespace {
+// One automaton for each keyword: a single text needs no intersection.
+struct StringTest::Impl {
+  struct Part {
+    regular::DerivativeAutomaton automaton;
+    std::uint64_t max_length = kNoMax;
+    bool wanted = true;
+  };
+  std::vector<Part> parts;
+  std::uint64_t min_length, max_length;
+  std::vector<std::string> excluded;
 
-bool accepts(regular::RegexStore store, regular::RegexStore::Id root, const std::vector<regular::Cp>& text) {
-  regular::DerivativeAutomaton automaton(std::move(store), root);
-  regular::CpAutomaton::State state = root;
-  for (const regular::Cp cp : text) {
-    if (state == regular::CpAutomaton::kDead) return false;
-    state = automaton.step(state, cp);
+  template <class Read>
+  void add(bool wanted, Read read) {
+    regular::RegexStore store;
+    std::uint64_t max = kNoMax;
+    const regular::RegexStore::Id root = read(store, &max);
+    parts.push_back({regular::DerivativeAutomaton(std::move(store), root), max, wanted});
   }
-  return automaton.accepting(state);
+};
+
+StringTest::StringTest(const StringLanguage& s)
+    : impl_(new Impl{.parts = {}, .min_length = s.min_length, .max_length = s.max_length, .excluded = s.excluded}) {
+  const auto pattern = [&](const std::string& text, bool wanted) {
+    impl_->add(wanted, [&](regular::RegexStore& store, std::uint64_t*) {
+      return regular::read_regex(store, text, regular::Match::kSearch);
+    });
+  };
+  const auto format = [&](const std::string& name, bool wanted) {
+    impl_->add(wanted, [&](regular::RegexStore& store, std::uint64_t* max) {
+      return regular::format_language(store, name, max);
+    });
+  };
+  for (const std::string& p : s.patterns) pattern(p, true);
+  for (const std::string& p : s.not_patterns) pattern(p, false);
+  for (const std::string& f : s.formats) format(f, true);
+  for (const std::string& f : s.not_formats) format(f, false);
 }
 
-}  // namespace
+StringTest::~StringTest() = default;
+StringTest::StringTest(StringTest&&) noexcept = default;
 
-bool contains(const StringLanguage& s, std::string_view value) {
+bool StringTest::operator()(std::string_view value) {
   std::vector<regular::Cp> text;
   regular::Cp cp = 0;
   for (std::size_t at = 0; at < value.size(); text.push_back(cp))
     if (!regular::decode_utf8(value, &at, &cp)) return false;
-  std::uint64_t max = s.max_length;
-  if (std::find(s.excluded.begin(), s.excluded.end(), value) != s.excluded.end()) return false;
-  // One keyword at a time: a single text needs no intersection.
-  const auto found = [&](const std::string& pattern) {
-    regular::RegexStore store;
-    const auto root = regular::read_regex(store, pattern, regular::Match::kSearch);
-    return accepts(std::move(store), root, text);
-  };
-  for (const std::string& p : s.patterns)
-    if (!found(p)) return false;
-  for (const std::string& p : s.not_patterns)
-    if (found(p)) return false;
-  for (const std::string& f : s.formats) {
-    regular::RegexStore store;
-    const auto root = regular::format_language(store, f, &max);
-    if (!accepts(std::move(store), root, text)) return false;
-  }
-  for (const std::string& f : s.not_formats) {
-    StringLanguage one;
-    one.formats.push_back(f);
-    if (contains(one, value)) return false;
-  }
-  return text.size() >= s.min_length && text.size() <= max;
+  if (std::find(impl_->excluded.begin(), impl_->excluded.end(), value) != impl_->excluded.end()) return false;
+  if (text.size() < impl_->min_length || text.size() > impl_->max_length) return false;
+  return std::all_of(impl_->parts.begin(), impl_->parts.end(), [&](Impl::Part& part) {
+    regular::CpAutomaton::State state = part.automaton.start();
+    for (std::size_t i = 0; i < text.size() && state != regular::CpAutomaton::kDead; ++i)
+      state = part.automaton.step(state, text[i]);
+    const bool found = text.size() <= part.max_length && part.automaton.accepting(state);
+    return found == part.wanted;
+  });
 }
+
+bool contains(const StringLanguage& s, std::string_view value) { return StringTest(s)(value); }
 
 std::optional<std::vector<std::string>> finite_values(const StringLanguage& s, std::size_t limit) {
   using namespace regular;
   constexpr std::uint64_t kMaxLength = 10'000;
+  constexpr std::size_t kFewStates = 2'000;
   std::vector<std::string> out;
-  const StringPlan plan = plan_string(s);
+  const StringPlan plan = plan_string(s, kFewStates);
   if (!plan.automaton) return out;
   const std::uint64_t min = plan.counted ? s.min_length : 0, max = plan.counted ? s.max_length : kNoMax;
   // Level by level. Each prefix leads to a string of its own, so more prefixes than `limit` settle the question.
@@ -226,9 +229,9 @@ std::optional<bool> emptiness(regular::PartTable& parts, regular::RegexStore::Id
   constexpr std::size_t kFewStates = 2'000;
   constexpr std::uint64_t kFewSteps = 200'000;
   if (root == RegexStore::kEmpty) return true;
-  parts.allow(kFewSteps);
+  const PartTable::Allowance allowance(parts, kFewSteps);
   try {
-    CombinedAutomaton automaton(parts, root);
+    CombinedAutomaton automaton(parts, {root});
     std::vector<CpAutomaton::State> found{automaton.start()};
     if (found[0] == CpAutomaton::kDead) return true;
     std::unordered_set<CpAutomaton::State> seen(found.begin(), found.end());
@@ -249,6 +252,7 @@ std::optional<bool> emptiness(regular::PartTable& parts, regular::RegexStore::Id
 std::optional<bool> is_empty(const StringLanguage& s) {
   using namespace regular;
   if (s.min_length > s.max_length) return true;
+  if (Effort::left() == 0) return std::nullopt;
   RegexStore store;
   std::uint64_t max = s.max_length;
   const Id strings = language(store, s, &max);

@@ -14,13 +14,14 @@ struct StringPlan {
   CpAutomatonPtr automaton;  // null when the language is empty
   bool counted = false;      // the bounds are a counter's: the automaton is that of the language without them
 };
-StringPlan plan_string(const StringLanguage& language);
+inline constexpr std::size_t kMaxStates = 20'000;
+// Throws GrammarError when it needs more states than that (where all have to be known).
+StringPlan plan_string(const StringLanguage& language, std::size_t max_states = kMaxStates);
 
-// The automata of key classes, made disjoint (a key is of the first class that has it), without the names and the
-// forbidden keys where that matters for liveness.
-std::vector<CpAutomatonPtr> plan_keys(const std::vector<std::string>& names, const std::vector<std::string>& forbidden,
-                                      const std::vector<StringLanguage>& classes,
-                                      const std::vector<std::uint32_t>& barred);
+// The keys of classes, labelled by the first class that has them, without those of barred classes; and without the names
+// and the forbidden keys where that matters for liveness.
+CpAutomatonPtr plan_keys(const std::vector<std::string>& names, const std::vector<std::string>& forbidden,
+                         const std::vector<StringLanguage>& classes, std::vector<std::uint32_t> barred);
 
 // The full matches of a pattern; null when there is none.
 CpAutomatonPtr whole_pattern(std::string_view pattern);

@@ -108,6 +108,18 @@ class TerminalPool {
 
 // Whether decoded `value` is in the language (used for const/enum filtering and by tests).
 bool contains(const StringLanguage&, std::string_view value_utf8);
+// The same for many values. Throws GrammarError about a pattern that cannot be read.
+class StringTest {
+ public:
+  explicit StringTest(const StringLanguage&);
+  ~StringTest();
+  StringTest(StringTest&&) noexcept;
+  bool operator()(std::string_view value_utf8);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 // Whether a language has no string, when that shows within a small search; nothing otherwise.
 std::optional<bool> is_empty(const StringLanguage&);
 bool contains(const NumberLanguage&, std::string_view decimal_text);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "regular/effort.h"
 #include "schema/compiler.h"
 
 namespace ag::schema {
@@ -151,6 +152,8 @@ namespace ag {
 
 std::shared_ptr<const Fragment> compile_schema(std::string_view json_text, const SchemaOptions& options,
                                                TerminalPool& pool, const Limits& limits, Coverage* coverage) {
+  constexpr std::uint64_t kMaxEffort = 500'000;
+  const regular::Effort effort(kMaxEffort);
   return schema::Compiler(json_text, options, pool, limits, coverage).run();
 }
 

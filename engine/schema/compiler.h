@@ -271,6 +271,7 @@ class Compiler {
   std::uint32_t searches_left_ = 400;  // for empty intersections of strings or numbers: proofs, never needed
   std::uint32_t depth_ = 0;            // of schemas applied in place
   std::uint32_t nesting_ = 0;          // of lower()
+  std::unordered_map<std::string_view, StringTest> tests_;                                  // by pattern
   std::map<std::tuple<const char*, std::size_t, const char*, std::size_t>, bool> matched_;  // by address: all live on
   std::unordered_map<const StringPart*, List<std::string_view>> few_;
   std::vector<const Shape*> later_;

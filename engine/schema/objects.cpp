@@ -36,7 +36,7 @@ class NameIndex {
   static constexpr std::size_t kShort = 12;
   // Where the name stands, or would.
   std::size_t slot_of(std::string_view name) const {
-    std::size_t mask = slots_.size() - 1, at = std::hash<std::string_view>{}(name) & mask;
+    std::size_t mask = slots_.size() - 1, at = std::hash<std::string_view>{}(name)&mask;
     while (slots_[at] >= 0 && properties_[static_cast<std::size_t>(slots_[at])].name != name) at = (at + 1) & mask;
     return at;
   }

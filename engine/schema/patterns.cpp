@@ -137,18 +137,20 @@ void Compiler::add_pattern(const Value& at, std::string_view text, std::vector<P
 // The same few keys meet the same few patterns again and again while objects are combined.
 bool Compiler::matches(const Pattern& pattern, std::string_view text) {
   auto [it, fresh] = matched_.try_emplace({pattern.text.data(), pattern.text.size(), text.data(), text.size()}, false);
-  if (fresh) {
+  if (!fresh) return it->second;
+  auto test = tests_.find(pattern.text);
+  if (test == tests_.end()) {
     StringLanguage language;
     language.patterns.emplace_back(pattern.text);
     try {
-      it->second = ag::contains(language, text);
+      test = tests_.emplace(pattern.text, language).first;
     } catch (const GrammarError& e) {
       StringPart part;
       part.patterns = {&pattern, 1};
       blame_pattern(e, part);
     }
   }
-  return it->second;
+  return it->second = test->second(text);
 }
 
 bool Compiler::has_format(std::string_view format, std::string_view text) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "check.h"
+#include "regular/effort.h"
 
 namespace {
 
@@ -268,6 +269,64 @@ void threads() {
   }
 }
 
+// Steps that a language takes in a pool of its own, at most `most`.
+std::uint64_t steps(const StringLanguage& s, std::uint64_t most) {
+  TerminalPool pool;
+  const regular::Effort effort(most);
+  CHECK(pool.json_string(s) != nullptr);
+  return most - regular::Effort::left();
+}
+
+// What combined patterns cost is bounded by what each costs, and all of one compilation's together.
+void effort() {
+  constexpr std::uint64_t kPlenty = 1'000'000;
+  StringLanguage one, many;
+  one.patterns = {"a.*b"};
+  one.not_patterns = {"c.*d"};
+  for (char a = 'a'; a < 'g'; ++a)
+    for (char b = 'a'; b < 'g'; ++b)
+      if (a != b) many.not_patterns.push_back(std::string{a, '.', '*', b});
+  CHECK(steps(one, kPlenty) < 500);
+  CHECK(steps(many, kPlenty) < 40'000);  // 30 patterns
+  StringLanguage counted = one;
+  counted.patterns.push_back("x{3,60}");
+  counted.not_patterns.push_back("^.{0,40}y");
+  CHECK(steps(counted, kPlenty) < 60'000);
+  StringLanguage formats;
+  formats.formats = {"uri"};
+  formats.not_formats = {"hostname"};
+  CHECK(is_empty(formats) == false);
+  formats.formats = {"uri", "hostname"};
+  formats.not_formats.clear();
+  CHECK(is_empty(formats) == true);  // though lengths are bounded
+
+  // Whoever meets a terminal that is there already pays for it as well.
+  TerminalPool pool;
+  std::uint64_t first = 0;
+  for (int round = 0; round < 3; ++round) {
+    const regular::Effort limit(kPlenty);
+    CHECK(pool.json_string(counted) != nullptr);
+    const std::uint64_t spent = kPlenty - regular::Effort::left();
+    first = round == 0 ? spent : first;
+    CHECK(spent == first && spent > 0);
+  }
+  {
+    const regular::Effort limit(first - 1);
+    CHECK_THROWS(GrammarError, pool.json_string(counted));
+    CHECK(regular::Effort::left() == 0);
+    CHECK_THROWS(GrammarError, TerminalPool().json_string(counted));
+  }
+  // Numbers: states are those of the remainders that matter.
+  NumberLanguage n;
+  n.multiple_of = {"429"};
+  n.not_multiple_of = {"8", "12", "77", "6"};
+  const regular::Effort limit(kPlenty);
+  const TerminalPtr t = TerminalPool().json_number(n);
+  CHECK(kPlenty - regular::Effort::left() < 100'000);
+  for (const char* text : {"429", "-429", "429.0", "1287"}) CHECK_TEXT(accepts(*t, text), text);
+  for (const char* text : {"858", "3003", "1716", "430", "0", "429.5"}) CHECK_TEXT(!accepts(*t, text), text);
+}
+
 }  // namespace
 
 int main() {
@@ -277,6 +336,7 @@ int main() {
   refused(pool);
   formats(pool);
   hostile(pool);
+  effort();
   threads();
   std::printf("%s\n", failures == 0 ? "ok" : "failed");
   return failures == 0 ? 0 : 1;
