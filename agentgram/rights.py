@@ -8,7 +8,7 @@ from typing import Any
 
 from agentgram.errors import PolicyError
 from agentgram.messages import Message, ToolCall
-from agentgram.models.base import Denial
+from agentgram.models.base import Denial, Fits
 from agentgram.policy import Decision, Policy, Principal
 from agentgram.policy.answers import Narrowed
 from agentgram.policy.conditions import Times
@@ -82,13 +82,22 @@ class Rights:
         known = [policy.version for policy in (self._then, self.policy) if policy is not None]
         return tuple(dict.fromkeys(known))
 
-    def denial(self, name: str, arguments: Mapping[str, Any] | None) -> Denial | None:
-        """Why a model may not write a call; for a tool as such, which rule it is that speaks of it."""
+    def denial(self, name: str, arguments: Mapping[str, Any] | None, fits: Fits | None = None, /) -> Denial | None:
+        """Why a model may not write a call; for a tool as such, which rule it is that speaks of it.
+
+        Where the call is allowed, and ``fits`` is given, it is the spelling of an argument that cannot be written.
+        """
         tool = self.tools.get(name)
         if tool is None:
             return None
         decision = self.decide(tool, arguments)
-        return Denial(decision.path, decision.rule) if decision.denied or arguments is None else None
+        if decision.denied or arguments is None:
+            return Denial(decision.path, decision.rule)
+        policy = self._then or self.policy  # by which the tools have been narrowed
+        if fits is None or policy is None or self.user is None:
+            return None
+        found = policy.spelling(self.user, tool, fits, state=self.past)
+        return Denial((), decision.rule) if found is None else Denial((found[0],), found[1])
 
     def visible(self) -> list[str]:
         """The names of the tools that the user knows of."""

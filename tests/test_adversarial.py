@@ -143,7 +143,7 @@ def request(*, denied: bool, on_denied: OnDenied = "tell", seed: int | None = No
         permitted=permitted,
         settings=settings,
         on_denied=on_denied,
-        denial=lambda n, _: Denial((), f"deny {n}"),
+        denial=lambda n, *_: Denial((), f"deny {n}"),
     )
 
 

@@ -9,8 +9,11 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checka
 from agentgram.errors import DefinitionError
 from agentgram.events import CallDenied, ParserEvent, StepEnd
 from agentgram.formats.request import Request
+from agentgram.tools.definition import ToolDefinition
 
 OnDenied: TypeAlias = Literal["tell", "stop", "steer"]
+Fits: TypeAlias = Callable[[ToolDefinition], bool]
+"""Whether what a model began could be written, were its tool this one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,18 @@ class ModelSettings:
             raise DefinitionError(f"top_p is {self.top_p}: it must be above 0 and at most 1.")
         if self.max_tokens < 1:
             raise DefinitionError(f"max_tokens is {self.max_tokens}: it must be at least 1.")
+
+
+class Denies(Protocol):
+    """Why a tool, or a call of it with these arguments, is denied; None where it is not.
+
+    Where a call as such is allowed, and was begun in a way that no permitted call is written in, ``fits`` helps to find
+    the argument.
+    """
+
+    def __call__(self, tool: str, arguments: Mapping[str, Any] | None, fits: Fits | None = None, /) -> Denial | None:
+        """The reason."""
+        ...
 
 
 class Denial(NamedTuple):
@@ -69,8 +84,8 @@ class ModelRequest:
     """What the prompt shows, where that is more than what is permitted; its tools are not narrowed."""
     left: Mapping[str, int] = field(default_factory=dict)
     """How many calls of a tool the turn may hold, for tools whose calls are counted."""
-    denial: Callable[[str, Mapping[str, Any] | None], Denial | None] = lambda _name, _arguments: None
-    """Why a tool, or a call of it with these arguments, is denied; None where it is not."""
+    denial: Denies = lambda _name, _arguments, _fits=None: None
+    """Why something is denied."""
     step: int = 1
 
     @property

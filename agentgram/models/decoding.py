@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from agentgram.formats import Format
     from agentgram.formats.parsing import Parser
     from agentgram.formats.request import Prompt, Request
+    from agentgram.tools.definition import ToolDefinition
 
 NAMING_TOKENS = 256
 """How far the loop follows a denied intent, in tokens, to learn the tool's name (names have at most 128 bytes)."""
@@ -396,9 +397,21 @@ class _Turn:
     def _deny(self, token: int) -> Iterator[ModelEvent]:
         """S allows this token and P does not: the intent is reported, and nothing of it stays."""
         tool, arguments = self._intent(token)
-        path, rule = self.request.denial(tool, arguments) or NO_REASON
+        path, rule = self.request.denial(tool, arguments, lambda wider: self._fits_in(wider, token)) or NO_REASON
         yield CallDenied(tool=tool, path=path, rule=rule)
         yield from self._withdraw("denied")
+
+    def _fits_in(self, definition: ToolDefinition, token: int) -> bool:
+        """Whether a token that was refused would not have been, were a tool this one."""
+        gate = self.gate.instead(definition)
+        return gate is not None and gate.validate([*self.tokens, token]) > len(self.tokens)
+
+    def _permitted_of(self, token: int) -> int:
+        """How many bytes of a refused token are not what is refused."""
+        if token in self.vocabulary.special.values():
+            return 0
+        matcher, spelling = self.gate.matcher.fork(), self.spell(token)
+        return next((n for n in range(len(spelling)) if not matcher.accept_bytes(spelling[n : n + 1])), len(spelling))
 
     def _intent(self, token: int) -> tuple[str, dict[str, Any] | None]:
         """Which tool was meant, and with which arguments where it is permitted: follows S on the side to find out."""
@@ -407,15 +420,19 @@ class _Turn:
         parser = self._parser()
         for committed in self.tokens:
             parser.feed_token(committed)
+        # A call that ends within what is permitted of the token is not the one.
+        passed = self._permitted_of(token)
+        parser.feed_bytes(self.spell(token)[:passed])
         name, tokens, left = "", [token], NAMING_TOKENS
         while True:
             for each in tokens:
                 _must(matcher.accept(each), self, each)
-                for event in () if matcher.ended else parser.feed_token(each):
+                for event in () if matcher.ended else parser.feed_bytes(self.spell(each)[passed:]):
                     if isinstance(event, ToolCallEnd):
                         return event.call.name, event.call.arguments
                     if isinstance(event, ToolCallStart) and self.request.permitted.tool(event.name) is None:
                         return event.name, None
+                passed = 0
             if not name and (call := parser.open_call) is not None and call.name:
                 name, left = call.name, ARGUMENT_TOKENS
                 if self.request.permitted.tool(name) is None:

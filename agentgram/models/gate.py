@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agentgram.engine import Grammar, Matcher
+from agentgram.errors import GrammarError
 from agentgram.formats.request import Request
+from agentgram.tools.definition import ToolDefinition
 
 Compile = Callable[[Request, bool], Grammar]
 """The grammar of a request, and whether the request may come again."""
@@ -62,3 +64,11 @@ class Gate:
             if not self.matcher.accept(token):
                 return number
         return len(written)
+
+    def instead(self, definition: ToolDefinition) -> Matcher | None:
+        """A matcher at the start, were a tool this one; None where such calls cannot be compiled."""
+        tools = tuple(definition if tool.name == definition.name else tool for tool in self._request.tools)
+        try:
+            return self._compile(replace(self._request, tools=tools), False).matcher()
+        except GrammarError:
+            return None

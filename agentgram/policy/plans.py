@@ -7,7 +7,7 @@ a user whose id nobody has, and the places where that id stands are where each u
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -85,6 +85,18 @@ class Plan:
         )
         return permitted, steered
 
+    def wider(self, user: Principal) -> Iterator[tuple[str, Rule, ToolDefinition]]:
+        """For each argument that rules speak of: a rule that does, and the tool if none of them did."""
+        about: dict[str, Rule] = {}
+        for rule, wheres in self.said:
+            about |= {key: about.get(key, rule) for where in wheres for key, _ in where}
+        for key, rule in about.items():
+            said = [(r, tuple(_without(where, key) for where in wheres)) for r, wheres in self.said]
+            kept = [(r, wheres) for r, wheres in said if r.effect != "deny" or all(wheres)]
+            found = _decided(self.definition, kept, user).narrowed
+            if found is not None:
+                yield key, rule, found
+
     @property
     def common(self) -> ToolDefinition | None:
         """What every user may call who may call the tool, and more: as the model may want it. None: it is another tool
@@ -158,6 +170,10 @@ def _narrowed(definition: ToolDefinition, grants: Sequence[Where], denials: Iter
 def _steering(where: Where) -> Where:
     kept = ((key, tuple(c for c in constraints if c.steer)) for key, constraints in where)
     return tuple((key, constraints) for key, constraints in kept if constraints)
+
+
+def _without(where: Where, key: str) -> Where:
+    return tuple((name, constraints) for name, constraints in where if name != key)
 
 
 # ---- a user's own ----

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -137,6 +137,30 @@ class Policy:
         plan = standing.plan(definition, state)
         decision = plan.of(principal)
         return replace(decision, left=plan.left(state)) if plan.counted else decision
+
+    def spelling(
+        self, principal: Principal, tool: Any, fits: Callable[[ToolDefinition], bool], *, state: State = NOTHING
+    ) -> tuple[str, str] | None:
+        """Why a call that is allowed cannot be written as it was begun: an argument, and a rule that speaks of it.
+
+        What an argument may be is enforced in fewer spellings than there are: 50 where one of 5 and 50 is asked for,
+        and neither 50.0 nor 5e1.
+
+        Args:
+            principal: The user.
+            tool: A definition, a tool or a function.
+            fits: Whether the call could be written as it was begun, were its tool this one.
+            state: What has happened in the run so far.
+
+        Returns:
+            None where it is no single argument.
+
+        Raises:
+            PolicyError: ``principal`` is not a :class:`Principal`.
+            DefinitionError: ``tool`` is not a tool, or a rule speaks of an argument that it does not have.
+        """
+        plan = self._standing(principal).plan(_definition(tool), state)
+        return next(((key, str(rule)) for key, rule, wider in plan.wider(principal) if fits(wider)), None)
 
     def narrow(
         self, principal: Principal, definitions: tuple[ToolDefinition, ...], *, state: State = NOTHING

@@ -137,7 +137,7 @@ def test_a_denied_intent_is_reported_and_nothing_of_it_stays(
     declared: list[ToolDefinition], permitted: list[ToolDefinition], on_denied: str
 ) -> None:
     (wanted, *_) = [t for t in declared if t not in permitted]
-    request = turn(declared, permitted, on_denied=on_denied, denial=lambda name, _: Denial((), f"deny({name!r})"))
+    request = turn(declared, permitted, on_denied=on_denied, denial=lambda name, *_: Denial((), f"deny({name!r})"))
     events, model = write("Sure. " + call(wanted, order=3), request)
     end = end_of(events)
     assert [e for e in events if isinstance(e, CallDenied)] == [

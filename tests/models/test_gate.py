@@ -6,6 +6,7 @@ import functools
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,7 +69,7 @@ def wishes(fmt: Format) -> list[str]:
     one = [fmt.print_call(TOOLS[name].definition, arguments) for name, arguments in CALLS]
     if not fmt.parallel:
         return one
-    if one[0].startswith("["):
+    if one[0].endswith("]"):
         return [*one, *(f"{a[:-1]}, {b[1:]}" for a in one for b in one)]
     return [*one, *(a + b for a in one for b in one), *(f"So: {a}\n{b}" for a in one[:3] for b in one[:3])]
 
@@ -126,3 +127,24 @@ def test_a_turn_that_is_cut_off_holds_what_is_permitted(name: str, seed: int, mo
             assert not POLICY.decide(EVE, TOOLS[event.call.name], event.call.arguments).denied
     assert end.finish != "denied" or sum(isinstance(event, CallDenied) for event in events) == 1
     assert end.finish != "length" or not [event for event in events if isinstance(event, CallDenied)]
+
+
+@EVERY_FORMAT
+@pytest.mark.parametrize("number", range(3))
+def test_a_refusal_is_of_the_call_that_is_refused(name: str, number: int) -> None:
+    """Also where one token ends a call and begins another."""
+    fmt, _, engine = setting(name, number)
+    if not fmt.parallel:
+        return
+    fine, *_ = (fmt.print_call(TOOLS[name].definition, arguments) for name, arguments in CALLS)
+    for tool, arguments in (CALLS[2], CALLS[4], CALLS[7]):
+        wish = fmt.print_call(TOOLS[tool].definition, arguments)
+        wish = f"{fine[:-1]}, {wish[1:]}" if fine.endswith("]") else fine + wish
+        model = AdversarialModel([wish], format=fmt, vocabulary=engine.vocab, seed=number)
+        for seed in range(4):
+            *events, _ = model.turn(requests(seed=seed)[0])
+            (denied,) = (event for event in events if isinstance(event, CallDenied))
+            assert (denied.tool, denied.path) == (
+                tool,
+                {2: ("amount",), 4: ("cc",), 7: ()}[CALLS.index((tool, arguments))],
+            )

@@ -11,7 +11,7 @@ from agentgram.events import CallDenied, StepEnd, ToolCallEnd, ToolResult
 from agentgram.formats import Request
 from agentgram.messages import ToolCall, assistant, user
 from agentgram.models.base import ModelRequest
-from agentgram.policy import after, gt, le, matches, one_of, same_as, times, under
+from agentgram.policy import after, ge, gt, le, matches, one_of, same_as, times, under
 from agentgram.testing import AdversarialModel, ScriptedModel, call
 from tests.laws.shapes import EVERY_FORMAT, format_of
 
@@ -87,6 +87,36 @@ def test_the_wish_is_refused_once_and_by_its_argument(name: str, kind: str) -> N
     assert result.denied == ()
     assert [call.arguments for call in result.calls] == [permitted]
     assert len(RAN) == 1
+
+
+NUMBERS = {"500": True, "5E2": True, "5e+2": True, "500.0": True, "0.5e3": True, "1e999": True, "-0.1": True}
+"""Spellings of numbers, and whether the number is refused; the others may be refused for their spelling."""
+NUMBERS |= {"5E1": False, "50.0": False, "0.5e1": False, "0e9": False, "-0": False}
+
+
+@EVERY_FORMAT
+@pytest.mark.parametrize("spelling", NUMBERS)
+def test_a_number_is_refused_by_its_argument_however_it_is_spelled(name: str, spelling: str) -> None:
+    @tool
+    def give(amount: float, to: str = "x") -> str:
+        """Give."""
+        RAN.append({"amount": amount})
+        return "given"
+
+    fmt = format_of(name)
+    wish = fmt.print_call(give.definition, {"amount": 12345, "to": "bob"}).replace("12345", spelling)
+    for asked in ((ge(0), le(50)), one_of(0, 5, 50)):
+        policy = Policy(allow("give", where={"amount": asked, "to": "bob"}, name="the rule"))
+        model = AdversarialModel([wish], format=fmt, seed=1)
+        try:
+            result = Agent(model, tools=[give], policy=policy).run_sync("x", user=EVE, limits=Limits(steps=1))
+        except LimitExceeded as error:
+            result = error.run
+        if NUMBERS[spelling] or result.denied:
+            assert result.denied == (CallDenied(tool="give", path=("amount",), rule="the rule"),)
+            assert RAN == []
+        else:
+            assert 0 <= RAN.pop()["amount"] <= 50
 
 
 def test_steering_is_chosen_for_one_constraint() -> None:
