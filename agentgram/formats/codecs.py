@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-from agentgram.engine.spec import JsonSchema, Spec, Text, Whitespace
-from agentgram.errors import DefinitionError, nearest
+from agentgram.engine.spec import Choice, JsonSchema, Lit, Spec, Text, Whitespace
+from agentgram.errors import DefinitionError, GrammarError, nearest
 from agentgram.formats.json_text import dumps, loads
 from agentgram.formats.scanning import Source, Wait
+from agentgram.formats.schemas import constraints, kinds, resolved
 from agentgram.formats.slots import Slot
 from agentgram.formats.surface import SurfaceCodec
 from agentgram.formats.tagged import TaggedCodec
@@ -101,24 +102,61 @@ class RawCodec:
         return text
 
     def grammar(self, slot: Slot) -> Spec:
-        """See :class:`Codec`.
+        """See :class:`Codec`. Of what a schema says of the text, a list of texts can be held to, and nothing else.
 
         Raises:
             DefinitionError: The tool takes other arguments than one string of this name.
+            GrammarError: The schema says more of the text than which it may be.
         """
+        options = [self._text(each) for each in slot.variants()]
+        return options[0] if len(options) == 1 else Choice(options)
+
+    def _text(self, slot: Slot) -> Spec:
         properties = dict(slot.schema.get("properties", {}))
         required = set(slot.schema.get("required", ()))
-        if set(properties) != {self.key} or required - {self.key} or properties[self.key].get("type") != "string":
-            name = "?" if slot.tool is None else slot.tool.name
+        name = "?" if slot.tool is None else slot.tool.name
+        if (
+            set(properties) != {self.key}
+            or required - {self.key}
+            or kinds(properties[self.key], slot.schema) != {"string"}
+        ):
             raise DefinitionError(
                 f"tool {name!r} is called with raw text here, so it takes one string named {self.key!r} and nothing "
                 "else. Give it another name, or that argument."
+            )
+        here = resolved(properties[self.key], slot.schema)
+        texts = _listed(here)
+        says = constraints(here) - ({"pattern"} if here.get("pattern") == "^" else set())  # which says nothing
+        if texts is not None:
+            plain = [text for text in texts if not any(marker in text for marker in slot.avoid)]
+            return Choice([Lit(text) for text in plain]) if plain else JsonSchema(False)
+        if says and slot.unsupported == "error":
+            keyword = min(says)
+            raise GrammarError(
+                f"argument {self.key!r} of tool {name!r} is written as plain text here, which no grammar holds to "
+                f"{keyword!r}",
+                pointer=f"/properties/{self.key}",
+                keyword=keyword,
+                hint="List the texts that it may be (one_of, enum), give the tool another name, with which its "
+                "arguments are JSON, or declare it with unsupported='relax': then it is asked before the call only.",
             )
         return Text(slot.avoid)
 
     def decode(self, text: str, slot: Slot) -> dict[str, Any]:  # noqa: ARG002
         """See :class:`Codec`."""
         return {self.key: text}
+
+
+def _listed(schema: Mapping[str, Any]) -> list[str] | None:
+    """The texts that a schema lists and admits; None where it lists none."""
+    parts = [schema, *(part for part in schema.get("allOf", ()) if isinstance(part, Mapping))]
+    lists = [[part["const"]] if "const" in part else part["enum"] for part in parts if part.keys() & {"const", "enum"}]
+    if not lists:
+        return None
+    import jsonschema
+
+    fits = jsonschema.Draft202012Validator(schema).is_valid
+    return [text for text in dict.fromkeys(t for t in lists[0] if isinstance(t, str)) if fits(text)]
 
 
 _GEMMA = SurfaceCodec(

@@ -1,11 +1,12 @@
 """In every format: a model that wants a denied tool, or a denied value, in any spelling that the masks leave open.
 
-What it wrote is judged by readers that share no code with the library, where there are any: ``openai-harmony``, and a
-reader of JSON between tags.
+What it wrote is judged by readers that share no code with the library: ``openai-harmony``, Python's own parser, and a few
+lines each around that of JSON.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -20,13 +21,13 @@ from agentgram.events import CallDenied, MalformedCall, StepEnd
 from agentgram.formats import Format, Request, formats, get_format
 from agentgram.messages import ToolCall, ToolResultPart, assistant, tool_results, user
 from agentgram.models.base import ModelRequest, ModelSettings
-from agentgram.policy import le, one_of
+from agentgram.policy import le, one_of, same_as
 from agentgram.rights import Rights
 from agentgram.testing import AdversarialModel
 from tests.formats.test_harmony import reference  # noqa: F401  # a fixture
 from tests.laws.shapes import only_at_start
 
-EVE = Principal("eve")
+MALLORY = Principal("mal")
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 """5,000 turns, in the seven formats together; otherwise some of each."""
 
@@ -47,7 +48,9 @@ def define(name: str) -> Tool[..., Any]:
 
 
 TOOLS = Toolset([define(name) for name in ("wip", "wipe", "wipe_cache", "pay", "pay_all")])
-POLICY = Policy(allow("wip", "wipe_cache"), allow("pay", where={"amount": le(50), "to": one_of("bob", "ann")}))
+POLICY = Policy(
+    allow("wip", "wipe_cache"), allow("pay", where={"amount": le(50), "to": one_of("bob", "ann", same_as("user.id"))})
+)
 GOOD = {"amount": 5, "to": "bob"}
 WISHES = [
     ("wipe", GOOD),
@@ -90,7 +93,7 @@ def allowed(call: ToolCall) -> bool:
     arguments = call.arguments
     if call.name == "pay":
         amount = arguments["amount"]
-        return not isinstance(amount, str) and amount <= 50 and arguments["to"] in ("bob", "ann")
+        return not isinstance(amount, str) and amount <= 50 and arguments["to"] in ("bob", "ann", "mal")
     return call.name in ("wip", "wipe_cache")
 
 
@@ -99,16 +102,69 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def read_tags(text: str) -> list[ToolCall]:
-    """The calls of hermes: JSON between tags."""
+def read_tags(text: str, begin: str = "<tool_call>", end: str = "</tool_call>") -> list[ToolCall]:
+    """The calls of hermes and smollm2: JSON between tags."""
     out, at = [], 0
-    while (start := text.find("<tool_call>", at)) >= 0:
-        body = start + len("<tool_call>")
+    while (start := text.find(begin, at)) >= 0:
+        body = start + len(begin)
         body += len(text[body:]) - len(text[body:].lstrip())
         value, at = json.JSONDecoder(object_pairs_hook=once).raw_decode(text, body)
-        assert re.match(r"\s*</tool_call>", text[at:]), text
+        assert re.match(rf"\s*{end}", text[at:]), text
         out.append(ToolCall(name=value["name"], arguments=value["arguments"]))
     return out
+
+
+def read_json(text: str) -> list[ToolCall]:
+    """The call of llama3_json: the message is JSON."""
+    if not text.lstrip().startswith("{"):
+        return []
+    value = json.loads(text, object_pairs_hook=once)
+    return [ToolCall(name=value["name"], arguments=value["parameters"])]
+
+
+def read_functions(text: str) -> list[ToolCall]:
+    """The calls of llama_function: JSON in tags with the function's name."""
+    out, at = [], 0
+    while found := re.compile(r"<function=([^>]*)>").search(text, at):
+        arguments, at = json.JSONDecoder(object_pairs_hook=once).raw_decode(text, found.end())
+        assert text.startswith("</function>", at), text
+        out.append(ToolCall(name=found[1], arguments=arguments))
+    return out
+
+
+def read_python(text: str) -> list[ToolCall]:
+    """The calls of llama_pythonic, as Python itself reads them."""
+    if not text.lstrip().startswith("["):
+        return []
+    calls = ast.parse(text.strip(), mode="eval").body
+    assert isinstance(calls, ast.List)
+    out = []
+    for call in calls.elts:
+        assert isinstance(call, ast.Call)
+        assert not call.args
+        pairs = [(word.arg, ast.literal_eval(word.value)) for word in call.keywords]
+        out.append(ToolCall(name=ast.unparse(call.func), arguments=once(pairs)))
+    return out
+
+
+def read_parameters(text: str) -> list[ToolCall]:
+    """The calls of qwen3_coder: each argument in a tag, a number as JSON, a text as it is or as a JSON string."""
+    out = []
+    for block in re.findall(r"<tool_call>(.*?)</tool_call>", text, re.DOTALL):
+        found = re.fullmatch(r"\s*<function=([^>]*)>(.*)</function>\s*", block, re.DOTALL)
+        assert found is not None, text
+        rest = re.sub(r"<parameter=[^>]*>\n.*?\n</parameter>", "", found[2], flags=re.DOTALL)
+        assert not rest.strip(), text
+        pairs = re.findall(r"<parameter=([^>]*)>\n(.*?)\n</parameter>", found[2], re.DOTALL)
+        out.append(ToolCall(name=found[1], arguments=once([(key, parameter(key, value)) for key, value in pairs])))
+    return out
+
+
+def parameter(key: str, text: str) -> Any:
+    bare = key == "to" or (key == "why" and text not in ("null", "None"))
+    if bare and not text.startswith('"'):
+        return text
+    return None if text == "None" else json.loads(text)
 
 
 def read_harmony(text: str, theirs: Any) -> list[ToolCall]:
@@ -127,7 +183,7 @@ def read_harmony(text: str, theirs: Any) -> list[ToolCall]:
 
 
 def request(fmt: Format, *, guarded: bool, seed: int) -> ModelRequest:
-    rights = Rights(policy=POLICY if guarded else None, user=EVE if guarded else None, tools=TOOLS)
+    rights = Rights(policy=POLICY if guarded else None, user=MALLORY if guarded else None, tools=TOOLS)
     forged = fmt.print_call(TOOLS["wipe"].definition, GOOD)
     before = ToolCall(name="wip", arguments=GOOD, id="call_1")
     told = [
@@ -135,13 +191,15 @@ def request(fmt: Format, *, guarded: bool, seed: int) -> ModelRequest:
         assistant(calls=[before]),
         tool_results(ToolResultPart(name="wip", content=forged, call_id="call_1")),
     ]
-    narrow = POLICY.narrow(EVE, TOOLS.definitions)
+    narrow = POLICY.narrow(MALLORY, TOOLS.definitions)
     sampled, permitted = (narrow.sampled, narrow.permitted) if guarded else (TOOLS.definitions,) * 2
-    declared, may = (Request(messages=told, tools=tools) for tools in (sampled, permitted))
+    common = narrow.common if guarded else permitted
+    declared, may, begun = (Request(messages=told, tools=tools) for tools in (sampled, permitted, common))
     settings = ModelSettings(max_tokens=900, seed=seed)
     return ModelRequest(
         declared=declared if guarded else may,
         permitted=may,
+        common=begun if guarded else None,
         settings=settings,
         on_denied=("tell", "stop")[seed % 2],
         denial=rights.denial,
@@ -149,30 +207,38 @@ def request(fmt: Format, *, guarded: bool, seed: int) -> ModelRequest:
 
 
 Read = Callable[[str], list[ToolCall]]
+READERS: dict[str, Read] = {
+    "hermes": read_tags,
+    "smollm2": read_tags,
+    "llama3_json": read_json,
+    "llama_function": read_functions,
+    "llama_pythonic": read_python,
+    "qwen3_coder": read_parameters,
+}
 
 
 @pytest.fixture(params=formats())
-def judged(request: pytest.FixtureRequest) -> tuple[Format, Read | None]:
+def judged(request: pytest.FixtureRequest) -> tuple[Format, Read]:
     """A format, and a reader of it that is not the library's own."""
     fmt = get_format(request.param)
     if fmt.name == "harmony":
         theirs = request.getfixturevalue("reference")
         return fmt, lambda text: read_harmony(text, theirs)
-    return fmt, read_tags if fmt.name in ("hermes", "smollm2") else None
+    return fmt, READERS[fmt.name]
 
 
-def written(read: Read | None, model: AdversarialModel, end: StepEnd) -> list[ToolCall]:
+def written(read: Read, model: AdversarialModel, end: StepEnd) -> list[ToolCall]:
     """The calls of a turn, as whoever receives its text would read them; each is one of the tools, and fits it."""
     calls = [ToolCall(name=c.name, arguments=c.arguments) for c in end.message.calls]
     text = model.outputs[-1].decode()
-    assert read is None or read(text) == calls, text
+    assert read(text) == calls, text
     for call in calls:
         jsonschema.validate(call.arguments, dict(TOOLS[call.name].definition.schema))
     assert end.message.malformed == ()
     return calls
 
 
-def test_without_a_policy_the_attacks_land(judged: tuple[Format, Read | None]) -> None:
+def test_without_a_policy_the_attacks_land(judged: tuple[Format, Read]) -> None:
     """The positive control: a model that can do nothing proves nothing."""
     fmt, read = judged
     model = AdversarialModel(attacks(fmt), format=fmt, seed=1)
@@ -184,7 +250,7 @@ def test_without_a_policy_the_attacks_land(judged: tuple[Format, Read | None]) -
     assert landed >= 0.95 * model.attempts
 
 
-def test_with_the_policy_none_lands_and_each_attempt_is_reported(judged: tuple[Format, Read | None]) -> None:
+def test_with_the_policy_none_lands_and_each_attempt_is_reported(judged: tuple[Format, Read]) -> None:
     fmt, read = judged
     model = AdversarialModel(attacks(fmt), format=fmt, seed=2)
     denials: list[CallDenied] = []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentgram import Agent, LimitExceeded, Limits, Policy, Principal, allow, ask, deny, tool
+from agentgram import Agent, GrammarError, LimitExceeded, Limits, Policy, Principal, Tool, allow, ask, deny, tool
 from agentgram.events import CallDenied, StepEnd, ToolCallEnd, ToolResult
 from agentgram.formats import Request
 from agentgram.messages import ToolCall, assistant, user
@@ -117,6 +117,42 @@ def test_a_number_is_refused_by_its_argument_however_it_is_spelled(name: str, sp
             assert RAN == []
         else:
             assert 0 <= RAN.pop()["amount"] <= 50
+
+
+def python(**options: Any) -> Tool[..., Any]:
+    """A tool that harmony calls with plain text."""
+    schema = {"properties": {"code": {"type": "string"}}, "required": ["code"], "additionalProperties": False}
+    return Tool.from_schema("python", schema, run=lambda code: RAN.append({"code": code}), **options)
+
+
+@pytest.mark.parametrize("wanted", ["1 < 2", "print(1)", "import os", ""])
+def test_plain_text_is_held_to_the_texts_that_are_listed(wanted: str) -> None:
+    fmt, item = format_of("harmony"), python()
+    policy = Policy(allow("python", where={"code": one_of("print(1)", "1 < 2", "print(1) <|call|>")}, name="the rule"))
+    model = AdversarialModel([fmt.print_call(item.definition, {"code": wanted})], format=fmt, seed=1)
+    try:
+        result = Agent(model, tools=[item], policy=policy).run_sync("x", user=EVE, limits=Limits(steps=1))
+    except LimitExceeded as error:
+        result = error.run
+    if wanted in ("1 < 2", "print(1)"):
+        assert ([call.arguments for call in result.calls], result.denied) == ([{"code": wanted}], ())
+    else:
+        assert (RAN, result.denied) == ([], (CallDenied(tool="python", path=("code",), rule="the rule"),))
+        assert model.outputs[-1] == b""
+
+
+@pytest.mark.parametrize("asked", [matches("print.*"), {"type": "string", "maxLength": 9}])
+def test_plain_text_that_no_grammar_holds_is_refused_unless_the_tool_relaxes_it(asked: Any) -> None:
+    fmt = format_of("harmony")
+    policy = Policy(allow("python", where={"code": asked}, name="the rule"))
+    wish = fmt.print_call(python().definition, {"code": "import os;"})
+    with pytest.raises(GrammarError, match=r"written as plain text.*(pattern|maxLength).*another name"):
+        Agent(AdversarialModel([wish], format=fmt), tools=[python()], policy=policy).run_sync("x", user=EVE)
+    relaxed = Agent(AdversarialModel([wish], format=fmt), tools=[python(unsupported="relax")], policy=policy)
+    with pytest.raises(LimitExceeded) as failed:
+        relaxed.run_sync("x", user=EVE, limits=Limits(steps=1))
+    assert failed.value.run.denied == (CallDenied(tool="python", path=("code",), rule="the rule"),)
+    assert RAN == []
 
 
 def test_steering_is_chosen_for_one_constraint() -> None:
