@@ -92,22 +92,22 @@ class Approvals:
         self._key = key or secrets.token_bytes(32)
         self.seconds = seconds
         self.store = store
-        self._used: set[tuple[str, str]] = set()
+        self._used: set[str] = set()
         self._lock = threading.Lock()
 
     def seal(self, text: str) -> str:
         """The code of a text under the key."""
         return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
 
-    async def use(self, state: str, call: str, session: object) -> bool:
-        """Takes note that a call of a state has been decided; False where it had been before."""
+    async def use(self, once: str, session: object) -> bool:
+        """Takes note that a call has been decided (see :attr:`PendingCall.once`); False where it had been before."""
         store = self.store or (session if isinstance(session, Counts) else None)
         if store is not None:
-            return await store.reserve(f"approval {state}", call, 1)
+            return await store.reserve("approval", once, 1)
         with self._lock:
-            if (state, call) in self._used:
+            if once in self._used:
                 return False
-            self._used.add((state, call))
+            self._used.add(once)
             return True
 
 
@@ -120,6 +120,9 @@ class PendingCall:
     """The rule that wants a person to decide."""
     hidden: bool
     """Whether sensitive arguments have been taken out: then it can only be approved with arguments."""
+    once: str
+    """What a verdict uses up. The same in every state in which the call waits: of two states of a run, one that was
+    made before some of its calls were decided and one after, both hold it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +167,7 @@ class RunState:
                     "id": p.call.id,
                     "rule": p.rule,
                     "hidden": p.hidden,
+                    "once": p.once,
                 }
                 for p in self.pending
             ],
@@ -209,6 +213,7 @@ class RunState:
                     call=ToolCall(name=p["name"], arguments=p["arguments"], id=p["id"]),
                     rule=p["rule"],
                     hidden=p["hidden"],
+                    once=p["once"],
                 )
                 for p in body["pending"]
             ),

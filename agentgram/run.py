@@ -21,9 +21,10 @@ from agentgram.events import CallDenied, Event, FinalOutput, MalformedCall, Step
 from agentgram.executor import CallRecord, Executor, refusal, unfit, waiting, written
 from agentgram.formats.request import Only, Request, ToolChoice
 from agentgram.limits import Usage
-from agentgram.messages import Message, Part, ToolCall, ToolResultPart, answered, system, tool_results, user
+from agentgram.messages import Message, ToolCall, ToolResultPart, answered, system, tool_results, user
 from agentgram.models import guard
 from agentgram.models.base import ModelRequest, count_tokens
+from agentgram.naming import CallIds
 from agentgram.policy import Principal
 from agentgram.policy.state import Past
 from agentgram.recording import Recorder
@@ -87,6 +88,9 @@ class Run(Generic[Out]):
         self._calls: list[CallRecord] = []
         self._denied: list[CallDenied] = []
         self._pending: list[CallRecord] = []
+        self._ids = CallIds()
+        waiting_since = () if task.resumed is None else task.resumed.pending
+        self._once = {pending.call.id: pending.once for pending in waiting_since}
         self._retries: dict[str, int] = {}
         self._answer_retries = 0
         self._satisfied = False
@@ -142,7 +146,7 @@ class Run(Generic[Out]):
             if history is not None:
                 self._messages = [*history, *self._said(history)]
                 self._history = self._keeper.kept
-            self._named = sum(len(message.calls) for message in self._messages)
+            self._ids.remember(self._messages)
             self._rights.remember(self._messages)
             await self._keeper.keep(self._messages)
             try:
@@ -269,14 +273,14 @@ class Run(Generic[Out]):
         async with aclosing(self.task.model.stream(request)) as events:  # type: ignore[type-var]
             async for event in events:
                 if isinstance(event, ToolCallEnd):
-                    event = replace(event, call=self._identified(event.call))
+                    event = replace(event, call=self._ids.named(event.call))
                     ids.append(event.call.id)
                 elif isinstance(event, CallDenied):
                     wanted.append(event)
                 elif isinstance(event, MalformedCall):
                     malformed += 1
                 elif isinstance(event, StepEnd):
-                    end = event = replace(event, message=self._with_ids(event.message, ids))
+                    end = event = replace(event, message=self._ids.in_message(event.message, ids))
                 await self._tell(event)
         if end is None:
             raise ModelError(f"model {self.task.model.name!r} ended its turn without StepEnd: its stream is wrong.")
@@ -308,23 +312,6 @@ class Run(Generic[Out]):
         self._emit(event)
         if self._pause is not None:
             await self._pause()
-
-    def _identified(self, call: ToolCall) -> ToolCall:
-        if call.id:
-            return call
-        # By number and not by chance: some formats show ids to the model, and a seed must give the same run again.
-        self._named += 1
-        return replace(call, id=f"call_{self._named}")
-
-    def _with_ids(self, message: Message, ids: list[str]) -> Message:
-        known = iter(ids)
-        parts: list[Part] = []
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                given = next(known, "")
-                part = replace(part, id=given) if given else self._identified(part)
-            parts.append(part)
-        return replace(message, parts=tuple(parts))
 
     # ---- what follows from it ----
 
@@ -377,7 +364,7 @@ class Run(Generic[Out]):
                 ruled.append((replace(pending.call, arguments=arguments), verdict))
                 self._check_approver(*ruled[-1])
         for call, verdict in ruled:
-            if not await self.task.approvals.use(state.id, call.id, self.task.session):
+            if not await self.task.approvals.use(self._once[call.id], self.task.session):
                 raise PolicyError(f"call {call.id!r} has been decided before: a verdict counts once.")
             said = "rejected" if not verdict.approved else "approved" if verdict.arguments is None else "edited"
             await self._recorder.ruled(call, self.task.by, said)
@@ -419,7 +406,10 @@ class Run(Generic[Out]):
             policy="" if self.task.policy is None else self.task.policy.version,
             expires=time.time() + self.task.approvals.seconds,
             messages=() if kept else tuple(map(self._recorder.without, self._messages)),
-            pending=tuple(PendingCall(call=c, rule=r.rule, hidden=c != r.call) for r, c in hidden),
+            pending=tuple(
+                PendingCall(call=c, rule=r.rule, hidden=c != r.call, once=self._once.setdefault(c.id, uuid.uuid4().hex))
+                for r, c in hidden
+            ),
             usage=self._usage,
             tainted=self._rights.past.tainted,
             _approvals=self.task.approvals,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from agentgram.policy.audit import Audit
 from agentgram.policy.conditions import Condition, State, after, tainted, times
-from agentgram.policy.constraints import Constraint, ge, gt, le, lt, matches, one_of, same_as, under
+from agentgram.policy.constraints import ge, gt, le, lt, matches, one_of, same_as, under
 from agentgram.policy.decision import Decision
 from agentgram.policy.policy import Policy
+from agentgram.policy.predicates import Constraint
 from agentgram.policy.rules import Rule, allow, ask, deny
 from agentgram.principal import Principal
 

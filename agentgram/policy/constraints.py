@@ -9,120 +9,28 @@ numbers only: no null, and no text that some tool would read as a number. A rule
 
 from __future__ import annotations
 
-import enum
 import functools
 import json
-import math
 import operator
 import os
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path, PurePath
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any
 
 from typing_extensions import override
 
 from agentgram.errors import GrammarError, PolicyError, nearest
+from agentgram.policy.fragments import fragment
+from agentgram.policy.predicates import Constraint, Schema, exact, is_json, same
+from agentgram.policy.recognising import recogniser, writes
 from agentgram.principal import Principal
 
-Schema: TypeAlias = dict[str, Any]
 _REFERENCES = ("user.id",)
-
-
-class Constraint(ABC):
-    """A predicate on one argument. Made by :func:`le` and its neighbours; immutable."""
-
-    steer: bool = False
-    """Whether the model may only choose among what satisfies it, instead of being refused what does not."""
-
-    @abstractmethod
-    def schema(self) -> Schema:
-        """JSON Schema of values that satisfy it, and of no others."""
-
-    @abstractmethod
-    def complement(self) -> Schema:
-        """JSON Schema of values that surely do not satisfy it.
-
-        Raises:
-            PolicyError: There is none.
-        """
-
-    @abstractmethod
-    def judge(self, value: Any) -> bool | None:
-        """Whether a value surely satisfies it, or surely does not; None where neither is sure.
-
-        Args:
-            value: What :func:`plain` makes of a JSON value, or of what validation made of one.
-        """
-
-    def of(self, user: Principal) -> Constraint:  # noqa: ARG002
-        """The constraint for one user: what stands for the user's own is put in its place."""
-        return self
-
-    def implies(self, other: Constraint) -> bool:
-        """Whether what satisfies this surely satisfies another one, by what the two say; neither has a user's own."""
-        return type(self) is type(other) and self.schema() == other.schema()
-
-    def holds(self, value: Any) -> bool:
-        """Whether a JSON value, or what validation made of one, surely satisfies it."""
-        return self.judge(plain(value)) is True
-
-    def fails(self, value: Any) -> bool:
-        """Whether it surely does not."""
-        return self.judge(plain(value)) is False
-
-    @abstractmethod
-    def __str__(self) -> str: ...
-
-
-def plain(value: Any) -> Any:
-    """What validation made of a JSON value, as the JSON value that it stands for; a ``Decimal`` stays one."""
-    if value is None or isinstance(value, bool | int | float | str | Decimal):
-        return value.value if isinstance(value, enum.Enum) else value
-    if isinstance(value, enum.Enum):
-        return plain(value.value)
-    if isinstance(value, PurePath):
-        return str(value)
-    if hasattr(value, "get_secret_value"):
-        return plain(value.get_secret_value())
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    from pydantic_core import to_jsonable_python
-
-    return to_jsonable_python(value, serialize_unknown=True)
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two JSON values are equal: 1 and 1.0 are, 1 and true are not."""
-    if isinstance(a, bool) or isinstance(b, bool):
-        return a is b
-    if (x := exact(a)) is not None and (y := exact(b)) is not None:
-        return x == y
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
-    return type(a) is type(b) and bool(a == b)
-
-
-def exact(value: Any) -> Decimal | None:
-    """A number as the decimal that its JSON text spells; None for what is no number."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return Decimal(value)
-    if isinstance(value, float):
-        return Decimal(repr(value)) if math.isfinite(value) else None
-    return value if isinstance(value, Decimal) and value.is_finite() else None
-
-
-def _is_json(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | str | Decimal | list | dict)
+_MOST_DIGITS = 308
+"""Of a number that a double holds."""
 
 
 _OPERATORS: dict[str, tuple[str, str, Callable[[Decimal, Decimal], bool]]] = {
@@ -212,7 +120,7 @@ class OneOf(Constraint):
 
     @override
     def judge(self, value: Any) -> bool | None:
-        return any(same(value, each) for each in self.values) if _is_json(value) else None
+        return any(same(value, each) for each in self.values) if is_json(value) else None
 
     @override
     def implies(self, other: Constraint) -> bool:
@@ -238,34 +146,20 @@ class Matches(Constraint):
     def schema(self) -> Schema:
         return {"type": "string", "pattern": f"^(?:{self.pattern})$"}
 
+    @functools.cached_property
+    def _text(self) -> str:
+        return json.dumps(self.schema())
+
     @override
     def complement(self) -> Schema:
         return {"type": "string", "not": self.schema()}
 
     @override
     def judge(self, value: Any) -> bool | None:
-        return _matches(self.pattern, value) if isinstance(value, str) else None
+        return writes(self._text, value) if isinstance(value, str) else None
 
     def __str__(self) -> str:
         return f"matches({self.pattern!r}{_steered(self)})"
-
-
-@functools.lru_cache(maxsize=1024)
-def _recogniser(pattern: str) -> Any:
-    # The engine's own reading of the pattern: another library's would differ in some corner from what a mask allows.
-    from agentgram.engine import Engine, JsonSchema, Vocabulary
-
-    schema = JsonSchema({"type": "string", "pattern": f"^(?:{pattern})$"}, whitespace="canonical")
-    return Engine.shared(Vocabulary.byte_level()).compile(schema)
-
-
-def _matches(pattern: str, text: str) -> bool:
-    try:
-        spelled = json.dumps(text, ensure_ascii=False).encode()
-    except UnicodeEncodeError:  # half of a surrogate pair: no text
-        return False
-    matcher = _recogniser(pattern).matcher()
-    return bool(matcher.accept_bytes(spelled)) and bool(matcher.can_end)
 
 
 @dataclass(frozen=True)
@@ -305,40 +199,6 @@ class Under(Constraint):
         return f"under({self.directory!r}{_steered(self)})"
 
 
-@dataclass(frozen=True)
-class Fragment(Constraint):
-    """What a JSON Schema admits."""
-
-    text: str
-    """The schema as JSON text."""
-    steer: bool = False
-
-    @override
-    def schema(self) -> Schema:
-        return dict(json.loads(self.text))
-
-    @override
-    def complement(self) -> Schema:
-        return {"not": self.schema()}
-
-    @override
-    def judge(self, value: Any) -> bool | None:
-        found = float(value) if isinstance(value, Decimal) else value
-        return bool(_validator(self.text).is_valid(found)) if _is_json(found) else None
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@functools.lru_cache(maxsize=1024)
-def _validator(text: str) -> Any:
-    import jsonschema
-    from jsonschema_specifications import REGISTRY
-
-    cls = jsonschema.Draft202012Validator
-    return cls(json.loads(text), format_checker=cls.FORMAT_CHECKER, registry=REGISTRY)
-
-
 # ---- how they are written ----
 
 
@@ -346,6 +206,8 @@ def _bound(word: str, bound: Any, steer: bool) -> Constraint:
     number = exact(bound)
     if number is None:
         raise PolicyError(f"{word}({bound!r}): a bound is a finite number.")
+    if number.adjusted() > _MOST_DIGITS:
+        raise PolicyError(f"{word}(...): the bound has more than {_MOST_DIGITS} digits, as no number has that is read.")
     value = int(number) if number == number.to_integral_value() else float(number)
     if exact(value) != number:
         raise PolicyError(f"{word}({bound!r}) has more digits than a JSON number keeps: round it.")
@@ -412,11 +274,13 @@ def matches(pattern: str, *, steer: bool = False) -> Constraint:
     """
     if not isinstance(pattern, str):
         raise PolicyError(f"matches({pattern!r}): a pattern is a string.")
+    made = Matches(pattern, steer)
     try:
-        _recogniser(pattern)
+        recogniser(json.dumps({"type": "string", "pattern": pattern}))  # by itself: ")|(" would fit into a group
+        recogniser(made._text)
     except GrammarError as error:
         raise PolicyError(f"matches({pattern!r}) cannot be enforced: {error}") from error
-    return Matches(pattern, steer)
+    return made
 
 
 def under(directory: str | os.PathLike[str], *, steer: bool = False) -> Constraint:
@@ -459,24 +323,10 @@ def constraints_of(value: Any, where: str) -> tuple[Constraint, ...]:
     if isinstance(value, tuple | list) and value and all(isinstance(item, Constraint) for item in value):
         return tuple(sorted(value, key=str))
     if isinstance(value, Mapping):
-        return (_fragment(value, where),)
+        return (fragment(value, where),)
     if value is None or isinstance(value, str | bool | int | float):
         return (one_of(value),)
     raise PolicyError(
         f"where={{{where!r}: {value!r}}} is no constraint: give a constant, le(...) and its neighbours, several of "
         "these in a tuple, or a JSON Schema."
     )
-
-
-def _fragment(schema: Mapping[str, Any], where: str) -> Constraint:
-    import jsonschema
-
-    try:
-        text = json.dumps(schema, sort_keys=True, allow_nan=False)
-        jsonschema.Draft202012Validator.check_schema(json.loads(text))
-    except (TypeError, ValueError, jsonschema.SchemaError) as error:
-        told = getattr(error, "message", str(error))
-        raise PolicyError(f"where={{{where!r}: ...}} holds a dict that is not a JSON Schema: {told}.") from error
-    if '"$ref"' in text or '"$dynamicRef"' in text:
-        raise PolicyError(f"where={{{where!r}: ...}} holds a schema with $ref: write what it refers to in its place.")
-    return Fragment(text)

@@ -11,6 +11,7 @@ from typing import Any
 from agentgram.errors import PolicyError, nearest
 from agentgram.policy import conditions, constraints
 from agentgram.policy.conditions import Condition
+from agentgram.policy.fragments import fragment
 from agentgram.policy.rules import Rule, allow, ask, deny
 
 _MAKERS: dict[str, Any] = {"allow": allow, "ask": ask, "deny": deny}
@@ -94,7 +95,7 @@ def _constraint(key: str, value: Any) -> Any:
         elif word == "same_as":
             made.append(constraints.same_as(operand, steer=steer))
         elif word == "schema" and isinstance(operand, dict):
-            made += constraints.constraints_of(operand, key)
+            made.append(fragment(operand, key, steer=steer))
         else:
             known = (*_CONSTRAINTS, "one_of", "same_as", "schema", "steer")
             raise PolicyError(f"where.{key} has {word} = {operand!r}. {nearest(word, known)}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agentgram.errors import DefinitionError, nearest
-from agentgram.policy.constraints import Constraint, Schema
+from agentgram.policy.predicates import Constraint, Schema
 from agentgram.principal import Principal
 from agentgram.tools.definition import ToolDefinition
 

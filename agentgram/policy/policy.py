@@ -127,12 +127,14 @@ class Policy:
             state: What has happened in the run so far.
 
         Raises:
-            PolicyError: ``principal`` is not a :class:`Principal`.
+            PolicyError: ``principal`` is not a :class:`Principal`, or ``arguments`` are no dict.
             DefinitionError: ``tool`` is not a tool, or a rule speaks of an argument that it does not have.
         """
         standing = self._standing(principal)
         definition = _definition(tool)
         if arguments is not None:
+            if not isinstance(arguments, Mapping):
+                raise PolicyError(f"a call's arguments are a dict of JSON values, and not {type(arguments).__name__}.")
             return of_call(standing.matching(definition), principal, definition, arguments, value, state)
         plan = standing.plan(definition, state)
         decision = plan.of(principal)

@@ -11,15 +11,16 @@ from typing import Any, Literal, TypeAlias
 
 from agentgram.errors import PolicyError
 from agentgram.policy.conditions import After, Condition, State, Tainted, Times
-from agentgram.policy.constraints import Constraint, constraints_of, one_of
+from agentgram.policy.constraints import constraints_of, one_of
 from agentgram.policy.narrowing import Where, of_user
+from agentgram.policy.predicates import Constraint
 from agentgram.principal import Principal
 from agentgram.tools.definition import ToolDefinition
 
 Effect: TypeAlias = Literal["allow", "ask", "deny"]
-Words: TypeAlias = str | Collection[str]
+Words: TypeAlias = str | Collection[str] | None
 When: TypeAlias = Condition | Collection[Condition]
-_GLOB = re.compile(r"[A-Za-z0-9_.\-*?\[\]!]+\Z")
+_GLOB = re.compile(r"(?:[A-Za-z0-9_.\-*?]|\[!?[A-Za-z0-9_.\-]+\])+\Z")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,9 +155,9 @@ def _matcher(glob: str) -> Callable[[str], object]:
 
 def allow(
     *tools: str,
-    tags: Words = (),
-    users: Words = (),
-    roles: Words = (),
+    tags: Words = None,
+    users: Words = None,
+    roles: Words = None,
     where: Mapping[str, Any] | None = None,
     when: When = (),
     name: str = "",
@@ -176,17 +177,17 @@ def allow(
     Raises:
         PolicyError: No tool is named, a glob could match no tool's name, or a constraint or condition is none.
     """
-    return _rule("allow", tools, tags, users, roles, where, when, (), name)
+    return _rule("allow", tools, tags, users, roles, where, when, None, name)
 
 
 def ask(
     *tools: str,
-    tags: Words = (),
-    users: Words = (),
-    roles: Words = (),
+    tags: Words = None,
+    users: Words = None,
+    roles: Words = None,
     where: Mapping[str, Any] | None = None,
     when: When = (),
-    by: Words = (),
+    by: Words = None,
     name: str = "",
 ) -> Rule:
     """A rule that lets a person decide about each call; the arguments are those of :func:`allow`.
@@ -209,9 +210,9 @@ def ask(
 
 def deny(
     *tools: str,
-    tags: Words = (),
-    users: Words = (),
-    roles: Words = (),
+    tags: Words = None,
+    users: Words = None,
+    roles: Words = None,
     where: Mapping[str, Any] | None = None,
     when: When = (),
     name: str = "",
@@ -225,7 +226,7 @@ def deny(
         PolicyError: As for :func:`allow`; or the condition is one that only grants have, or the constraint has no
             opposite.
     """
-    rule = _rule("deny", tools, tags, users, roles, where, when, (), name)
+    rule = _rule("deny", tools, tags, users, roles, where, when, None, name)
     for condition in rule.when:
         if not isinstance(condition, Tainted):
             raise PolicyError(f"{condition} belongs to allow(...) and ask(...): deny(...) takes tainted().")
@@ -283,7 +284,11 @@ def _when(effect: str, when: When) -> tuple[Condition, ...]:
 
 
 def _words(effect: str, key: str, value: Words) -> frozenset[str]:
+    if value is None:
+        return frozenset()
     words = (value,) if isinstance(value, str) else tuple(value)
+    if not words:  # not all of them: a list that somebody made may turn out empty
+        raise PolicyError(f"{effect}(..., {key}={value!r}) names none: leave {key} out where any will do.")
     for word in words:
         if not isinstance(word, str) or not word:
             raise PolicyError(f"{effect}(..., {key}={value!r}): {key} are non-empty strings.")

@@ -17,6 +17,7 @@ from agentgram.engine import Engine, JsonSchema, Vocabulary
 from agentgram.errors import DefinitionError
 from agentgram.policy import Constraint, after, ge, gt, le, lt, matches, one_of, same_as, tainted, times, under
 from agentgram.policy.constraints import constraints_of
+from agentgram.policy.fragments import fragment
 from agentgram.tools.definition import ToolDefinition
 
 BOB = Principal("bob")
@@ -288,6 +289,58 @@ def test_steering_narrows_what_is_sampled_from() -> None:
     assert both.decide(BOB, refund).steered == refund.definition
 
 
+@pytest.mark.parametrize(
+    ("schema", "value", "holds"),
+    [
+        ({"maximum": 50}, Decimal("50.00000000000000000001"), False),
+        ({"maximum": 50}, Decimal("49.99999999999999999999"), True),
+        ({"multipleOf": 0.1}, 0.3, True),
+        ({"multipleOf": 0.1}, Decimal("0.3"), True),
+        ({"items": {"multipleOf": 0.1}}, [Decimal("0.3"), 1], True),
+        ({"multipleOf": 0.5}, 10**401, None),
+        ({"multipleOf": 0.5}, float("inf"), None),
+        ({"type": "integer"}, Decimal("5.0"), True),
+        ({"type": "integer"}, Decimal("1e999999"), None),
+        ({"const": 0.1}, Decimal("0.1"), True),
+        ({"type": "string", "pattern": "^a$"}, "a\n", None),
+        ({"type": "string", "pattern": r"^\d+$"}, "\u0661", None),
+        ({"type": "string", "format": "email"}, "x@y z@", None),
+        ({"type": "string", "format": "date-time"}, "tomorrow", None),
+        ({"type": "string", "format": "date-time"}, "2026-01-01T00:00:00Z", True),
+        ({"type": "object", "required": ["b", "a"]}, {"a": 1, "b": 2}, True),
+    ],
+)
+def test_a_schema_is_judged_as_exactly_as_a_mask_holds_to_it(schema: Any, value: Any, holds: bool | None) -> None:
+    (constraint,) = constraints_of(schema, "x")
+    assert constraint.holds(value) is (holds is True)
+    assert constraint.fails(value) is (holds is False)
+
+
+def test_what_is_nested_too_deep_is_not_surely_anything() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for constraint in (one_of(1), *constraints_of({"type": "array"}, "x")):
+        assert (constraint.holds(deep), constraint.fails(deep)) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: matches("a)|(?:.*"), "cannot be enforced.*closes nothing"),
+        (lambda: matches("a)(b"), "cannot be enforced.*closes nothing"),
+        (lambda: le(10**5000), "more than 308 digits"),
+        (lambda: le(Decimal("1e999999999")), "more than 308 digits"),
+        (lambda: constraints_of({"minimun": 3}, "x"), "'minimun' at /minimun: unknown; did you mean \"minimum\""),
+        (lambda: constraints_of({"format": "emial"}, "x"), "emial is not a known format"),
+        (lambda: constraints_of({"minimum": 3, "maximum": 1, "type": "number"}, "x"), "cannot be enforced"),
+    ],
+)
+def test_a_constraint_that_would_not_say_what_it_seems_to_is_a_mistake(make: Any, message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        make()
+
+
 def test_a_file_says_the_same(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(
@@ -307,6 +360,7 @@ def test_a_file_says_the_same(tmp_path: Path) -> None:
         where.path = { under = "/data" }
         where.who = { one_of = ["$user.id", "all"] }
         where.shape = { schema = { type = "string" } }
+        where.size = { schema = { type = "integer" }, steer = true }
         where.code = { matches = "[A-Z]+" }
         where.other = { same_as = "user.id" }
 
@@ -336,6 +390,7 @@ def test_a_file_says_the_same(tmp_path: Path) -> None:
                 "path": under("/data"),
                 "who": one_of(same_as("user.id"), "all"),
                 "shape": {"type": "string"},
+                "size": fragment({"type": "integer"}, "size", steer=True),
                 "code": matches("[A-Z]+"),
                 "other": same_as("user.id"),
             },

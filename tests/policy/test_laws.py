@@ -68,7 +68,7 @@ def rule(make: Any, where: Any, when: Any, roles: Any) -> Rule:
 
 
 rules = st.builds(rule, st.sampled_from([allow, allow, ask, deny]), wheres, conditions, st.sampled_from(["", "r"]).map(
-    lambda role: (role and {role}) or ()
+    lambda role: {role} if role else None
 ))  # fmt: skip
 users = st.builds(Principal, st.sampled_from(["bob", "ann"]), roles=st.sampled_from([(), "r"]))
 FITTING = {

@@ -98,7 +98,7 @@ def test_a_person_is_asked_about_a_tool_that_is_shown() -> None:
 names = st.text("abc._", min_size=1, max_size=4).filter(lambda s: s[0] in "abc_")
 words = st.sets(st.sampled_from(["x", "y", "z"]), max_size=2)
 rules = st.builds(
-    lambda make, globs, tags, users, roles: make(*globs, tags=tags, users=users, roles=roles),
+    lambda make, globs, tags, users, roles: make(*globs, tags=tags or None, users=users or None, roles=roles or None),
     st.sampled_from([allow, ask, deny]),
     st.lists(st.text("abc*?", min_size=1, max_size=3), min_size=1, max_size=2),
     words,
@@ -143,7 +143,9 @@ def test_one_more_deny_never_allows_more(
     policy: list[Rule], user: Principal, tools: list[ToolDefinition], more: Rule
 ) -> None:
     before = Policy(*policy).tools_for(user, tools)
-    after = Policy(*policy, deny(*more.tools, users=more.users, roles=more.roles)).tools_for(user, tools)
+    after = Policy(*policy, deny(*more.tools, users=more.users or None, roles=more.roles or None)).tools_for(
+        user, tools
+    )
     assert all(definition in before for definition in after)
 
 
@@ -155,6 +157,12 @@ def test_one_more_deny_never_allows_more(
         (lambda: allow("größe"), "can match no tool"),
         (lambda: allow("get order"), "can match no tool"),
         (lambda: allow("*", roles=""), "roles are non-empty strings"),
+        (lambda: allow("*", roles=[]), r"roles=\[\]\) names none: leave roles out"),
+        (lambda: allow("*", users=set()), "users=.* names none"),
+        (lambda: ask("*", by=()), "by=.* names none"),
+        (lambda: allow("get_[ab"), "can match no tool"),
+        (lambda: allow("get_]"), "can match no tool"),
+        (lambda: Policy(allow("*")).decide(BOB, named("get"), [1]), "arguments are a dict"),  # type: ignore[arg-type]
         (lambda: allow("*", users=[3]), "users are non-empty strings"),  # type: ignore[list-item]
         (lambda: Policy("*"), "not a rule"),  # type: ignore[arg-type]
         (lambda: Principal(""), "id is ''"),
@@ -210,6 +218,7 @@ def test_a_file_says_the_same(tmp_path: Path) -> None:
         ("[[allow]]\ntools = ['a']\n[[allow]]\ntools = 3", "number 2: tools is 3"),
         ("[[allow]]\ntools = ['a']\nwhere = 50", "where is 50, it must be a table"),
         ("[[allow]]\nroles = ['a']", "names no tool"),
+        ("[[allow]]\ntools = ['a']\nusers = []", r"number 1: allow\(\.\.\., users=\[\]\) names none"),
         ("[[allow]]\ntools = ['a b']", "can match no tool"),
         ("[[allow]]\ntools = ['a']\nname = 3", "name is 3"),
         ("[[allow", "is not TOML"),

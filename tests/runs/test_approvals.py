@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,9 @@ from agentgram import (
     reject,
     tool,
 )
-from agentgram.events import ApprovalNeeded
+from agentgram.events import ApprovalNeeded, StepEnd, ToolCallEnd
+from agentgram.messages import ToolCall, assistant
+from agentgram.models.base import ModelEvent, ModelRequest
 from agentgram.policy import le, tainted, times
 from agentgram.policy.audit import read
 from agentgram.testing import ScriptedModel, call
@@ -316,3 +319,49 @@ def test_sensitive_arguments_are_not_in_the_state() -> None:
         it.resume_sync(state, {"call_1": approve()}, user=EVE, by=CAROL)
     it.resume_sync(state, {"call_1": approve(arguments={"pin": "4711"})}, user=EVE, by=CAROL)
     assert RAN == [4711]
+
+
+def test_no_earlier_state_of_a_run_lets_a_call_be_made_again() -> None:
+    turns = [[call("refund", amount=100), call("refund", amount=200)], "done", "done"]
+    agent = Agent(ScriptedModel(turns), tools=[refund], policy=POLICY, approvals=Approvals(key=KEY))
+    first = agent.run_sync("x", user=EVE)
+    one, two = (record.id for record in first.pending)
+    assert first.state is not None
+    early = first.state.to_json()
+    second = agent.resume_sync(early, {one: approve()}, user=EVE, by=CAROL)
+    assert second.state is not None
+    late = second.state.to_json()
+    assert agent.resume_sync(late, {two: approve()}, user=EVE, by=CAROL).status == "done"
+    for state in (early, late):
+        with pytest.raises(PolicyError, match="decided before"):
+            agent.resume_sync(state, {two: approve()}, user=EVE, by=CAROL)
+    assert RAN == [100, 200]
+
+
+class Careless:
+    """A model that gives the same id to every call."""
+
+    name = "careless"
+
+    def __init__(self) -> None:
+        self.turns = 0
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        self.turns += 1
+        calls = [ToolCall(name="refund", arguments={"amount": n}, id="call_0") for n in (100, 200)]
+        calls = calls if self.turns < 3 else []
+        for number, each in enumerate(calls):
+            yield ToolCallEnd(index=number, call=each)
+        yield StepEnd(step=request.step, message=assistant("done" if not calls else "", calls=calls))
+
+
+def test_calls_of_one_id_are_decided_one_by_one() -> None:
+    agent = Agent(Careless(), tools=[refund], policy=POLICY, approvals=Approvals(key=KEY))
+    result = agent.run_sync("x", user=EVE)
+    for amounts in ([100], [100, 200], [100, 200, 100], [100, 200, 100, 200]):
+        assert result.state is not None
+        waiting = [record.id for record in result.pending]
+        assert len(set(waiting)) == len(waiting)
+        result = agent.resume_sync(result.state.to_json(), {waiting[0]: approve()}, user=EVE, by=CAROL)
+        assert amounts == RAN
+    assert result.status == "done"
