@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ class Rights:
     tools: Toolset
     session: Session | None = None
     past: Past = field(default_factory=Past)
+    _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _then: Policy | None = None
     """The policy as it was when the step began: what has been sampled was narrowed by it."""
 
@@ -117,9 +119,16 @@ class Rights:
         return False
 
     async def _reserved(self, rule: Rule) -> bool:
-        for condition in rule.when:
-            if not isinstance(condition, Times):
-                continue
+        conditions = [condition for condition in rule.when if isinstance(condition, Times)]
+        if len(conditions) > 1:  # where one of them has no room, none of the others is to lose any
+            async with self._counting:
+                await self._recount([rule])
+                room = all(self.past.used(str(rule), c.per) < c.most for c in conditions)
+                return room and await self._reserved_all(rule, conditions)
+        return await self._reserved_all(rule, conditions)
+
+    async def _reserved_all(self, rule: Rule, conditions: Iterable[Times]) -> bool:
+        for condition in conditions:
             used = self.past.used(str(rule), condition.per)
             if condition.per == "run":
                 if used >= condition.most:

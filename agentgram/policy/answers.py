@@ -29,6 +29,8 @@ Situation: TypeAlias = tuple[tuple[Where, ...], ...]
 """What each of some rules asks of arguments as things are."""
 _KEPT = 20_000
 """How many answers of one kind are kept, and how many tools that are a user's own."""
+_PLANS, _STANDINGS, _OF_BOARDS = 10_000, 1_000, 500_000
+"""How many plans, how many standings, and how many tools of boards."""
 _GLOB_SIGNS = "*?["
 _NOBODY = Principal("nobody")
 
@@ -122,14 +124,16 @@ class Kept:
 class Board:
     """What tools come to for the users of one standing, in one situation. Immutable."""
 
-    def __init__(self, definitions: tuple[ToolDefinition, ...], plans: Sequence[Plan]) -> None:
+    def __init__(self, standing: Standing, definitions: tuple[ToolDefinition, ...], plans: Sequence[Plan]) -> None:
         """Args:
+        standing: Whose they are.
         definitions: The tools.
         plans: What each of them comes to.
         """
         pairs = [plan.pair(_NOBODY) for plan in plans]
         sampled = tuple(wished for _, wished in pairs)
         may = [(plan, tool) for plan, (tool, _) in zip(plans, pairs, strict=True) if tool is not None]
+        self.standing = standing
         self.definitions = definitions
         self.counted = tuple(plan for plan in plans if plan.counted)
         """Tools whose calls are counted."""
@@ -192,20 +196,21 @@ class Answers:
         self._index = Index(self._sorted)
         self._of_tool = Kept()
         self._of_user = Kept()
-        self._standings = Kept()
-        self.plans: Kept = Kept() if before is None else before.plans
+        self._standings = Kept(_STANDINGS)
+        self.boards = Kept(_OF_BOARDS)
+        self.plans: Kept = Kept(_PLANS) if before is None else before.plans
         self.seats: Kept = Kept() if before is None else before.seats
 
     def standing(self, user: Principal) -> Standing:
         """What all users share of whom the same rules speak."""
-        found: Standing | None = self._of_user.get(user)
-        if found is None:
+        places: tuple[int, ...] | None = self._of_user.get(user)
+        if places is None:
             places = self._index.of_user(user)
-            found = self._standings.get(places)
-            if found is None:
-                found = Standing(self, places)
-                self._standings.put(places, found)
-            self._of_user.put(user, found)
+            self._of_user.put(user, places)
+        found: Standing | None = self._standings.get(places)
+        if found is None:
+            found = Standing(self, places)
+            self._standings.put(places, found)
         return found
 
     def concerning(self, definition: ToolDefinition) -> frozenset[int]:
@@ -233,8 +238,7 @@ class Standing:
         self._answers = answers
         self._places = places
         self._matching = Kept()
-        self._stateful = Kept()
-        self._boards = Kept()
+        self._stateful = Kept(_STANDINGS)
 
     def matching(self, definition: ToolDefinition) -> tuple[Rule, ...]:
         """The rules that speak of the users and of a tool, in order."""
@@ -290,9 +294,9 @@ class Standing:
             stateful = (definitions, tuple(rules.values()))
             self._stateful.put(id(definitions), stateful)
         situation: Situation = tuple(tuple(rule.standing(state)) for rule in stateful[1])
-        found: Board | None = self._boards.get((id(definitions), situation))
-        if found is None or found.definitions is not definitions:
+        found: Board | None = self._answers.boards.get((id(self), id(definitions), situation))
+        if found is None or found.standing is not self or found.definitions is not definitions:
             now = dict(zip(map(id, stateful[1]), situation, strict=True))
-            found = Board(definitions, [self._plan(d, self.matching(d), now) for d in definitions])
-            self._boards.put((id(definitions), situation), found)
+            found = Board(self, definitions, [self._plan(d, self.matching(d), now) for d in definitions])
+            self._answers.boards.put((id(self), id(definitions), situation), found, len(definitions))
         return found

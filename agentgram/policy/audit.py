@@ -15,6 +15,7 @@ import os
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
@@ -80,12 +81,24 @@ class Audit(Closing):
             text = _text(to_jsonable_python(record, fallback=repr))
             code = _code(self._key, text)
             try:
-                self._file.write(f"{text[:-1]},{json.dumps('code')}:{json.dumps(code)}}}\n".encode())
-                os.fsync(self._file.fileno())
+                self._append(f"{text[:-1]},{json.dumps('code')}:{json.dumps(code)}}}\n".encode())
                 self._number, self._code = self._number + 1, code
                 _write_head(self.path, self._key, self._number, code)
             except (OSError, ValueError) as error:
                 raise RunError(f"the audit {self.path} cannot be written: {error}.") from error
+
+    def _append(self, line: bytes) -> None:
+        """Writes a whole line, or none of it: half of one would make all that follow it unsound."""
+        end = self._file.tell()
+        try:
+            if self._file.write(line) != len(line):
+                raise OSError("there is no room for a whole line")
+            os.fsync(self._file.fileno())
+        except OSError:
+            with suppress(OSError):  # where it cannot be taken back either, the audit says so when it is verified
+                self._file.truncate(end)
+                self._file.seek(end)
+            raise
 
     def close(self) -> None:
         """Ends the file."""

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from agentgram.errors import PolicyError
@@ -34,7 +35,7 @@ class Policy:
         Raises:
             PolicyError: Something is not a rule.
         """
-        self._path: str | PathLike[str] | None = None
+        self._path: Path | None = None
         self._answers = Answers(_rules(rules))
 
     def __repr__(self) -> str:
@@ -103,7 +104,7 @@ class Policy:
             PolicyError: The file cannot be read, or says something that is not a rule.
         """
         policy = cls(*read(path))
-        policy._path = path
+        policy._path = Path(path).absolute()  # for reload(): the working directory may change
         return policy
 
     def decide(

@@ -121,6 +121,22 @@ def test_without_an_audit_no_call(tmp_path: Path) -> None:
     assert ran == []
 
 
+def test_half_a_line_is_taken_back(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    with Audit(tmp_path, key=KEY) as audit:
+        audit.write("intent", tool="look")
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (audit.path.stat().st_size + 50, before[1]))
+        try:
+            with pytest.raises(RunError, match="cannot be written"):
+                audit.write("intent", tool="pay")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        audit.write("intent", tool="mail")
+    assert [record["tool"] for record in lines(tmp_path)] == ["look", "mail"]
+    assert verify(tmp_path, KEY) == []
+
+
 def test_what_the_grammar_kept_out_is_told_apart(tmp_path: Path) -> None:
     wish = get_format("hermes").print_call(refund.definition, {"order": 1, "amount": 900})
     fine = get_format("hermes").print_call(refund.definition, {"order": 1, "amount": 9})

@@ -8,13 +8,16 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentgram import Agent, Policy, PolicyError, Principal, SQLiteSession, allow, ask, deny, tool
-from agentgram.messages import Message, ToolResultPart, tool_results, user
+from agentgram.events import StepEnd
+from agentgram.messages import Message, ToolCall, ToolResultPart, assistant, tool_results, user
+from agentgram.models.base import ModelEvent, ModelRequest
 from agentgram.policy import after, tainted, times
 from agentgram.policy.state import Counts
 from agentgram.testing import ScriptedModel, call
@@ -153,6 +156,22 @@ class TestCounts:
         agent = Agent(ScriptedModel([call("clock"), "done"]), tools=[clock], policy=today)
         other = SQLiteSession(tmp_path / "chats.db", "c")
         assert len(agent.run_sync("x", user=Principal("ann"), session=other).calls) == 1
+
+    def test_of_one_rule_are_used_up_together(self, tmp_path: Path) -> None:
+        class Server:
+            """A model that nobody masks."""
+
+            name = "server"
+
+            async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+                calls = [ToolCall(name="clock", arguments={}) for _ in range(3)] if request.step == 1 else []
+                yield StepEnd(step=request.step, message=assistant("" if calls else "done", calls=calls))
+
+        session = SQLiteSession(tmp_path / "chats.db", "a")
+        rule = allow("clock", when=[times(10, per="session"), times(2, per="day")], name="both")
+        result = Agent(Server(), tools=[clock], policy=Policy(rule)).run_sync("x", user=BOB, session=session)
+        assert (len(result.calls), len(result.denied)) == (2, 1)
+        assert asyncio.run(session.used("session a", "both")) == 2
 
     def test_need_a_place(self) -> None:
         with pytest.raises(PolicyError, match="give the run a session="):
