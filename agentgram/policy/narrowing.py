@@ -57,7 +57,8 @@ def default_of(definition: ToolDefinition, key: str) -> Any:
             f"{nearest(key, properties)}"
         )
     found = properties[key]
-    return found.get("default", MISSING) if isinstance(found, Mapping) else MISSING
+    known = definition.fills_defaults and isinstance(found, Mapping)
+    return found.get("default", MISSING) if known else MISSING
 
 
 def of_user(where: Where, user: Principal) -> Where:

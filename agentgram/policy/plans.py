@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -216,8 +216,8 @@ class _Own(ToolDefinition):
     @staticmethod
     def shared(common: ToolDefinition, places: _Places) -> dict[str, Any]:
         """What all users' have in common: everything but the schema, and what that is put together from."""
-        names = ("name", "description", "tags", "unsupported", "source")
-        return {**{name: getattr(common, name) for name in names}, "_common": common, "_where": places}
+        said = {item.name: getattr(common, item.name) for item in fields(common) if item.name != "schema"}
+        return {**said, "_common": common, "_where": places}
 
     def __getattr__(self, name: str) -> Any:
         if name != "schema":

@@ -130,7 +130,10 @@ def _after(variants: list[Where], condition: After, state: State) -> list[Where]
     wanted: list[Where] = []
     for arguments in earlier:
         if all(name in arguments for name in condition.same):
-            more: Where = tuple((name, (one_of(arguments[name]),)) for name in condition.same)
+            try:
+                more: Where = tuple((name, (one_of(arguments[name]),)) for name in condition.same)
+            except PolicyError:  # it was no JSON, as infinity is none, so nothing is the same
+                continue
             if more not in wanted:
                 wanted.append(more)
     return [_both(where, more) for where in variants for more in wanted]

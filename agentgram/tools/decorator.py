@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import sys
 from collections.abc import Callable, Collection, Mapping
@@ -122,7 +123,7 @@ class Tool(Generic[P, R_co]):
         Raises:
             DefinitionError: The name cannot name a tool.
         """
-        return self._copy(definition=_replace(self.definition, name=name))
+        return self._copy(definition=dataclasses.replace(self.definition, name=name))
 
     def bind(self, **paths: str) -> Tool[..., R_co]:
         """The same tool with arguments that come from the run (:func:`agentgram.bind`) and are not shown.
@@ -140,7 +141,9 @@ class Tool(Generic[P, R_co]):
             if key not in known:
                 raise DefinitionError(f"tool {self.name!r} has no argument {key!r} to bind. {nearest(key, known)}")
         parameters = self.parameters.rebuild({key: bind(path) for key, path in paths.items()})
-        return self._copy(definition=_replace(self.definition, schema=parameters.schema), parameters=parameters)
+        return self._copy(
+            definition=dataclasses.replace(self.definition, schema=parameters.schema), parameters=parameters
+        )
 
     @classmethod
     def from_schema(
@@ -180,7 +183,13 @@ class Tool(Generic[P, R_co]):
             DefinitionError: The name cannot name a tool, or the schema does not describe an object.
         """
         definition = ToolDefinition(
-            name=name, description=description, schema=schema, tags=_words(tags), unsupported=unsupported, source=source
+            name=name,
+            description=description,
+            schema=schema,
+            tags=_words(tags),
+            unsupported=unsupported,
+            source=source,
+            fills_defaults=False,
         )
         parameters = signature.of_schema(schema, name=name)
         return Tool(
@@ -347,10 +356,3 @@ def _module(frame: FrameType) -> str:
 
 def _words(tags: str | Collection[str]) -> frozenset[str]:
     return frozenset((tags,) if isinstance(tags, str) else tags)
-
-
-def _replace(definition: ToolDefinition, **changes: Any) -> ToolDefinition:
-    values = {
-        key: getattr(definition, key) for key in ("name", "description", "schema", "tags", "unsupported", "source")
-    }
-    return ToolDefinition(**{**values, **changes})

@@ -37,6 +37,10 @@ class ToolDefinition:
     source: str = ""
     """Who else offers the tool, such as an MCP server's name; empty for the host's own."""
 
+    fills_defaults: bool = True
+    """Whether an argument that is left out is what the schema says under ``default``, since validation puts that in its
+    place; else ``default`` only describes, and nobody but the tool knows what it takes."""
+
     @cached_property
     def sensitive(self) -> bool:
         """Whether some argument is marked as sensitive; found once, since every run asks it of every tool."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from agentgram import Policy, PolicyError, Principal, allow, ask, deny, tool
+from agentgram import Policy, PolicyError, Principal, Tool, allow, ask, deny, tool
 from agentgram.engine import Engine, JsonSchema, Vocabulary
 from agentgram.errors import DefinitionError
 from agentgram.policy import Constraint, after, ge, gt, le, lt, matches, one_of, same_as, tainted, times, under
@@ -213,6 +213,17 @@ def test_a_default_has_to_satisfy_too() -> None:
     assert "currency" not in narrowed(allow("refund", where={"currency": "EUR"})).schema["required"]
     assert "currency" in narrowed(allow("refund", where={"currency": "USD"})).schema["required"]
     assert "currency" in narrowed(allow("refund"), deny("refund", where={"currency": "EUR"})).schema["required"]
+
+
+def test_a_default_that_only_describes_satisfies_nothing() -> None:
+    schema = {"properties": {"limit": {"type": "integer", "default": 5}, "n": {"type": "integer", "default": 1}}}
+    item = Tool.from_schema("f", schema, run=lambda limit=1000, n=1: limit)
+    policy = Policy(allow("f", where={"limit": le(10)}))
+    decision = policy.decide(BOB, item)
+    assert decision.narrowed is not None
+    assert decision.narrowed.schema["required"] == ["limit"]
+    assert policy.decide(BOB, item, {}).path == ("limit",)
+    assert policy.decide(BOB, item, {"limit": 10}).allowed
 
 
 def test_arguments_go_by_the_name_that_is_published() -> None:

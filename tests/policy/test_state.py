@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from agentgram import Agent, Policy, PolicyError, Principal, SQLiteSession, allow, ask, deny, tool
+from agentgram import Agent, Policy, PolicyError, Principal, SQLiteSession, Tool, allow, ask, deny, tool
 from agentgram.events import StepEnd
 from agentgram.messages import Message, ToolCall, ToolResultPart, assistant, tool_results, user
 from agentgram.models.base import ModelEvent, ModelRequest
 from agentgram.policy import after, tainted, times
-from agentgram.policy.state import Counts
+from agentgram.policy.state import Counts, Past
 from agentgram.testing import ScriptedModel, call
 
 BOB = Principal("bob")
@@ -200,6 +200,17 @@ def test_earlier_calls_count_across_the_session(tmp_path: Path) -> None:
     run(call("fetch", page="x"), policy=policy, session=session)
     assert made(run(call("wipe"), policy=policy, session=session)) == ["wipe"]
     assert made(run(call("wipe"), policy=policy)) == []
+
+
+def test_what_is_no_json_is_the_same_as_nothing() -> None:
+    class Odd(Past):
+        def done(self, tool: str) -> list[dict[str, Any]]:
+            return [{"n": float("nan")}, {"n": 3}]
+
+    policy = Policy(allow("f", when=after("confirm", same="n")))
+    item = Tool.from_schema("f", {"properties": {"n": {"type": "number"}}})
+    decisions = [policy.decide(BOB, item, {"n": n}, state=Odd()) for n in (float("nan"), 3, 4)]
+    assert [decision.allowed for decision in decisions] == [False, True, False]
 
 
 def test_a_failed_call_unlocks_nothing() -> None:
