@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,14 +13,14 @@ from pydantic_core import to_json
 from agentgram.cli.options import FAILED, USAGE, FormatOption, PolicyOption, SourceArgument, color, fail, principal_of
 from agentgram.errors import AgentgramError, PolicyError
 from agentgram.policy import Policy, Principal
-from agentgram.tools import Toolset
+from agentgram.tools import ToolDefinition, Toolset
 
 if TYPE_CHECKING:
     from agentgram.engine import Matcher
     from agentgram.formats import Format, Request
 
-MANY = 40
-"""How many bytes may follow before they are told in short."""
+MANY = 12
+"""How many texts of one kind are told one by one."""
 LONGEST = 100
 """Bytes of a text that is shown whole."""
 
@@ -35,6 +35,8 @@ class Next:
     path: str = ""
     rule: str = ""
     """What takes it away."""
+    many: bool = False
+    """Whether ``text`` tells how many texts there are, and not which."""
 
 
 def explain(
@@ -66,17 +68,27 @@ def explain(
     if wrong < len(written):
         begun = written[:wrong].decode("utf-8", "replace")
         fail(f"this format writes nothing that begins so: it goes wrong after {begun!r}.", FAILED)
-    for item in explained.after(written):
-        _show(item, json=json)
+    for items in _alike(explained.after(written), apart=json):
+        _show(items, json=json)
 
 
-def _show(item: Next, *, json: bool) -> None:
+def _alike(items: Iterator[Next], *, apart: bool) -> Iterator[list[Next]]:
+    """Texts that one rule takes away are told together; those that may come, one by one."""
+    reasons: dict[Any, list[Next]] = {}
+    for number, item in enumerate(items):
+        reasons.setdefault(number if item.allowed or apart else (item.tool, item.path, item.rule), []).append(item)
+    yield from reasons.values()
+
+
+def _show(items: list[Next], *, json: bool) -> None:
+    item = items[0]
     if json:
         typer.echo(to_json(asdict(item)).decode())
         return
     word, hue = ("may", "green") if item.allowed else ("denied", "yellow")
     why = "" if item.allowed else f"  ({' '.join(filter(None, (item.tool, item.path)))}: {item.rule})"
-    typer.secho(f"{word:<7}{item.text!r}{why}", fg=hue, color=color(sys.stdout))
+    texts = " ".join(each.text if each.many else repr(each.text) if each.text else "(the end)" for each in items)
+    typer.secho(f"{word:<7}{texts}{why}", fg=hue, color=color(sys.stdout))
 
 
 class Explained:
@@ -92,9 +104,10 @@ class Explained:
             narrow = policy.narrow(user, tools.definitions)
             sampled, permitted = narrow.sampled, narrow.permitted
         self.declared: Request = Request(tools=sampled)
-        engine = Engine.shared(Vocabulary.byte_level())
-        self.wide = engine.compile(fmt.grammar(self.declared)).matcher()
-        self.narrow = engine.compile(fmt.grammar(Request(tools=permitted))).matcher()
+        self.permitted: Request = Request(tools=permitted)
+        self.engine = Engine.shared(Vocabulary.byte_level())
+        self.wide = self.engine.compile(fmt.grammar(self.declared)).matcher()
+        self.narrow = self.engine.compile(fmt.grammar(self.permitted)).matcher()
 
     def fits(self, written: bytes) -> int:
         """How many bytes of a text the format can write."""
@@ -106,31 +119,28 @@ class Explained:
         wide, narrow = self.wide.fork(), self.narrow.fork()
         wide.accept_bytes(written)
         denied = not narrow.accept_bytes(written)
-        following = _bytes(wide)
-        if len(following) > MANY and (denied or set(_bytes(narrow)) == set(following)):
-            text = f"({len(following)} bytes: text)"
-            yield self._denied(written, wide, text) if denied else Next(text=text, allowed=True)
-            return
-        short = 0
-        for byte in following:
+        permitted: list[Next] = []
+        refused: list[Next] = []
+        for byte in _bytes(wide):
             more, matcher = _forced(wide, byte)
-            permitted = None if denied else narrow.fork()
-            if permitted is not None and permitted.accept_bytes(more):
-                if len(following) <= MANY:
-                    yield Next(text=_cut(more), allowed=True)
-                else:
-                    short += 1
-            elif len(following) <= MANY or not _word(byte):
-                yield self._denied(written + more, matcher, _cut(more))
-        if short:
-            yield Next(text=f"({short} bytes)", allowed=True)
+            if not denied and narrow.fork().accept_bytes(more):
+                permitted.append(Next(text=_cut(more), allowed=True))
+            else:
+                refused.append(self._denied(written, more, matcher))
+        yield from _in_short(permitted)
+        reasons: dict[tuple[str, str, str], list[Next]] = {}
+        for item in refused:
+            reasons.setdefault((item.tool, item.path, item.rule), []).append(item)
+        for items in reasons.values():
+            yield from _in_short(items)
         if wide.can_end and not denied and narrow.can_end:
             yield Next(text="", allowed=True)
 
-    def _denied(self, written: bytes, matcher: Matcher, text: str) -> Next:
+    def _denied(self, written: bytes, more: bytes, matcher: Matcher) -> Next:
         """Which rule takes a text away: read off the shortest call that goes on so."""
+        text = _cut(more)
         parser = self.fmt.parser(self.declared)
-        parser.feed_bytes(written + matcher.shortest_end())
+        parser.feed_bytes(written + more + matcher.shortest_end())
         calls = parser.close().calls
         call = calls[-1] if calls else None
         tool = self.tools.get(call.name) if call is not None else None
@@ -139,9 +149,25 @@ class Explained:
         decision = self.policy.decide(self.user, tool)
         if not decision.denied:
             decision = self.policy.decide(self.user, tool, call.arguments)
-        path = ".".join(map(str, decision.path))
-        rule = decision.rule if decision.denied else "its spelling: the value may be written otherwise"
-        return Next(text=text, allowed=False, tool=call.name, path=path, rule=rule)
+        if decision.denied:
+            path = ".".join(map(str, decision.path))
+            return Next(text=text, allowed=False, tool=call.name, path=path, rule=decision.rule)
+        found = self.policy.spelling(self.user, tool, lambda wider: self._fits_in(wider, written + more))
+        path, rule = found or ("", decision.rule)
+        return Next(text=text, allowed=False, tool=call.name, path=path, rule=f"the spelling, by {rule}")
+
+    def _fits_in(self, definition: ToolDefinition, text: bytes) -> bool:
+        """Whether a text could be written, were a tool this one."""
+        tools = tuple(definition if tool.name == definition.name else tool for tool in self.permitted.tools)
+        grammar = self.engine.compile(self.fmt.grammar(replace(self.permitted, tools=tools)))
+        return grammar.matcher().accept_bytes(text)
+
+
+def _in_short(items: list[Next]) -> list[Next]:
+    """Texts of one kind; how many, where there are too many to read."""
+    if len(items) <= MANY:
+        return items
+    return [replace(items[0], text=f"({len(items)} texts)", many=True)]
 
 
 def _bytes(matcher: Matcher) -> list[int]:
@@ -159,10 +185,6 @@ def _forced(matcher: Matcher, byte: int) -> tuple[bytes, Any]:
     more = fork.forced_bytes()
     fork.accept_bytes(more)
     return bytes([byte]) + more, fork
-
-
-def _word(byte: int) -> bool:
-    return chr(byte).isalnum() or byte >= 128
 
 
 def _cut(text: bytes) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from agentgram.errors import nearest
 from agentgram.policy.conditions import After
 from agentgram.policy.policy import Policy
 from agentgram.policy.rules import Rule
@@ -81,6 +82,7 @@ def problems(policy: Policy, definitions: Sequence[ToolDefinition]) -> Iterator[
             if not any(alone.concerns(d) for d in definitions):
                 yield "error", f"{glob!r} of {rule} matches no tool."
         yield from _misnamed(rule, reached)
+        yield from _waiting(rule, policy, definitions)
         if reached and rule.effect != "deny":
             denials = [other for other in policy.rules if other.effect == "deny" and _is_plain(other)]
             if all(any(d.concerns(t) and _covers(d, rule) for d in denials) for t in reached):
@@ -102,13 +104,32 @@ def _misnamed(rule: Rule, definitions: Iterable[ToolDefinition]) -> Iterator[tup
                 yield "error", f"{rule} speaks of argument {key!r}, which tool {definition.name!r} has not."
 
 
+def _waiting(rule: Rule, policy: Policy, definitions: Sequence[ToolDefinition]) -> Iterator[tuple[Level, str]]:
+    """Calls that a rule waits for, and that will never be made."""
+    known = {definition.name: definition for definition in definitions}
+    for condition in rule.when:
+        if not isinstance(condition, After):
+            continue
+        if condition.tool not in known:
+            told = nearest(condition.tool, known)
+            yield "error", f"{rule} waits for a call of {condition.tool!r}, which is no tool. {told}"
+        elif why := _why_unused(policy, known[condition.tool]):
+            yield "warning", f"{rule} does nothing: it waits for a call of {condition.tool!r}, and {why}."
+
+
 def _unused(policy: Policy, definitions: Iterable[ToolDefinition]) -> Iterator[tuple[Level, str]]:
     for definition in definitions:
-        grants = [r for r in policy.rules if r.effect != "deny" and r.concerns(definition)]
-        denials = [r for r in policy.rules if r.effect == "deny" and _is_plain(r) and r.concerns(definition)]
-        if not any(not any(_covers(d, g) for d in denials) for g in grants):
-            why = "no rule allows it" if not grants else "all that is allowed is denied"
+        if why := _why_unused(policy, definition):
             yield "note", f"nobody may call {definition.name!r}: {why}."
+
+
+def _why_unused(policy: Policy, definition: ToolDefinition) -> str:
+    """Why nobody may ever call a tool; empty where somebody may."""
+    grants = [r for r in policy.rules if r.effect != "deny" and r.concerns(definition)]
+    denials = [r for r in policy.rules if r.effect == "deny" and _is_plain(r) and r.concerns(definition)]
+    if any(not any(_covers(d, g) for d in denials) for g in grants):
+        return ""
+    return "no rule allows it" if not grants else "all that is allowed is denied"
 
 
 def _is_plain(rule: Rule) -> bool:

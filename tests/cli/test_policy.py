@@ -84,7 +84,7 @@ OPEN = '<tool_call>\\n{"name": "'
 def test_explain_names(files: Path) -> None:
     assert [text[:6] for text in told(files, OPEN, *ANN)] == ["get_or", "refund", "wipe"]
     after = told(files, OPEN + "wipe", *ANN)
-    assert [(line["allowed"], line["rule"]) for line in after.values()] == [(False, "no rule allows it"), (True, "")]
+    assert [(line["allowed"], line["rule"]) for line in after.values()] == [(True, ""), (False, "no rule allows it")]
     denied = told(files, OPEN, "--user", "mallory")
     assert {line["rule"] for line in denied.values()} == {"not mallory"}
     bob = told(files, OPEN, "--user", "bob")
@@ -101,10 +101,11 @@ def test_explain_arguments(files: Path) -> None:
     assert (after["0"]["allowed"], after["1"]["allowed"]) == (True, False)
     assert (after["1"]["tool"], after["1"]["path"]) == ("refund", "amount")
     assert after["1"]["rule"].startswith("ask('refund'"), "the nearest of the rules: 501 is above its bound only"
-    assert "spelling" in after["E"]["rule"], "50E0 would be within the bounds"
+    assert after["E"]["rule"].startswith("the spelling, by"), "50E0 would be within the bounds"
+    assert after["E"]["path"] == "amount"
     gone = told(files, before + "501", *ANN)
     assert not any(line["allowed"] for line in gone.values()), "the prefix is denied already"
-    assert list(told(files, "", *ANN)) == ["(179 bytes: text)"]
+    assert list(told(files, "", *ANN)) == ["(179 texts)", ""], "text, or nothing"
 
 
 @pytest.mark.parametrize("format", ["harmony", "llama3_json", "llama_pythonic", "qwen3_coder", "smollm2"])
@@ -121,9 +122,11 @@ def test_explain_in_other_formats(files: Path, format: str) -> None:
 
 def test_explain_for_people(files: Path) -> None:
     done = invoke(files, "explain", OPEN + "wipe", *ANN)
-    assert done.stdout.splitlines()[0].startswith("denied ")
-    assert done.stdout.splitlines()[0].endswith("(wipe: no rule allows it)")
-    assert done.stdout.splitlines()[1].startswith("may    '_cache")
+    assert done.stdout.splitlines()[0].startswith("may    '_cache")
+    assert done.stdout.splitlines()[1].startswith("denied ")
+    assert done.stdout.splitlines()[1].endswith("(wipe: no rule allows it)")
+    digits = invoke(files, "explain", OPEN + 'refund", "arguments": {"order": 1, "amount": 50', *ANN)
+    assert "denied '1' '2' '3' '4'" in digits.stdout, "what one rule takes away is told in one line"
     wrong = invoke(files, "explain", "<tool_call>\\nx", *ANN)
     assert wrong.exit_code == 1
     assert r"goes wrong after '<tool_call>\n'" in wrong.output
@@ -174,6 +177,16 @@ def test_matrix(files: Path) -> None:
             '[[allow]]\ntools = ["*"]\n[[ask]]\ntools = ["refund"]\nusers = "ann"\n',
             0,
             "warning policy: ask('refund', users=['ann']) does nothing: all that it asks about is allowed.",
+        ),
+        (
+            '[[allow]]\ntools = ["refund"]\nwhen.after = "get_ordr"\n',
+            1,
+            "waits for a call of 'get_ordr', which is no tool. Did you mean 'get_order'?",
+        ),
+        (
+            '[[allow]]\ntools = ["refund"]\nwhen.after = "get_order"\n',
+            0,
+            "does nothing: it waits for a call of 'get_order', and no rule allows it.",
         ),
         (
             '[[allow]]\ntools = ["*"]\n[[deny]]\ntools = ["refund"]\n',
