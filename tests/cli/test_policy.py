@@ -186,7 +186,8 @@ def test_matrix(files: Path) -> None:
         (
             '[[allow]]\ntools = ["refund"]\nwhen.after = "get_order"\n',
             0,
-            "does nothing: it waits for a call of 'get_order', and no rule allows it.",
+            "warning policy: allow('refund', when=after('get_order')) does nothing: it waits for a call of 'get_order', "
+            "and no rule allows it.",
         ),
         (
             '[[allow]]\ntools = ["*"]\n[[deny]]\ntools = ["refund"]\n',
