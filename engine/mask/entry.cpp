@@ -680,13 +680,14 @@ class EntryBuilder {
   }
 
   void keep(std::span<const Leaf> part, Rests* out) const {
+    const Leaf& first = part.front();
+    if (part.size() == 1 && first.depth == first.trie->depth(first.from) && first.until == first.trie->skip(first.from)) {
+      *out = Rests::below(*first.trie, first.from);
+      return;
+    }
     out->pieces.reserve(part.size());
     for (const Leaf& l : part) out->pieces.push_back({l.from, l.until, l.depth, l.parent});
-    // One whole subtree is its own name, for all who come to it.
-    const Leaf& first = part.front();
-    const bool subtree =
-        part.size() == 1 && first.depth == first.trie->depth(first.from) && first.until == first.trie->skip(first.from);
-    out->id = subtree ? kSubtree | first.from : next_id();
+    out->id = next_id();
   }
 
   void spell(std::span<const Leaf> part) {
@@ -757,7 +758,6 @@ class EntryBuilder {
     made->rests.trie = ByteTrie(spelled_);
   }
 
-  static constexpr std::uint64_t kSubtree = std::uint64_t{1} << 63;
   static std::uint64_t next_id() {
     static std::atomic<std::uint64_t> last{0};
     return ++last;

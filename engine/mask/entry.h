@@ -41,6 +41,16 @@ struct Rests {
     std::uint32_t parent;  // of those below the path; kUnknown where nobody looked
   };
   static constexpr std::uint32_t kUnknown = ~0u;
+  // What is left of the tokens below a node of the vocabulary's trie, when they have taken what leads to it. One whole
+  // subtree is its own name, for all who come to it.
+  static Rests below(const ByteTrie& all, std::uint32_t node) {
+    Rests out;
+    out.id = kSubtree | node;
+    out.pieces.push_back({node, all.skip(node), all.depth(node), kUnknown});
+    return out;
+  }
+  static constexpr std::uint64_t kSubtree = std::uint64_t{1} << 63;
+
   std::uint64_t id = 0;  // equal only for equal rests
   ByteTrie trie;
   std::vector<Piece> pieces;

@@ -64,7 +64,7 @@ void MaskWorkspace::fill(const Vocabulary& vocab, MaskCache& cache, const Config
   completions_ = entries_ = 0;
   fill_config(nullptr, config, 0);
   MaskCache::let_go();
-  if (row_empty_) std::fill(row, row + vocab.words(), 0u);
+  clear_row();
   cache.count_hits(entries_);
 }
 
@@ -85,8 +85,42 @@ void MaskWorkspace::fill_config(const Rests* rests, const ConfigView& config, st
   }
 }
 
+void MaskWorkspace::clear_row() {
+  if (row_empty_) std::memset(row_, 0, vocab_->words() * 4);
+  row_empty_ = false;
+}
+
+// A request's own names come once, and after the first token few are left: finding their tokens is quicker than
+// building what nobody asks for again.
+bool MaskWorkspace::fill_names(const Item& item, std::size_t level) {
+  const regular::NameSet* names = item.terminal->names();
+  regular::NameSet::Span left;
+  if (!names || !names->transient() || names->quoted() || names->tokens().empty()) return false;
+  if (!names->open(item.state, &left) || left.depth == 0) return false;
+  clear_row();
+  const ByteTrie& all = vocab_->trie();
+  const Rule& rule = *item.node->rule;
+  names_.assign(1, {0, left});
+  while (!names_.empty()) {
+    const auto [node, span] = names_.back();
+    names_.pop_back();
+    names->each_group(span, [&](std::uint8_t byte, const regular::NameSet::Span& below) {
+      const std::uint32_t to = all.child(node, byte);
+      if (!to || !rule.admits(item.to, item.payload, {below.first, below.end, false})) return;
+      if (names->whole(below)) {  // no name begins another
+        leaves_of(&item, 1, below.first, Rests::below(all, to), level);
+        return;
+      }
+      std::for_each(all.begin(to), all.end(to), [&](std::uint32_t id) { set(id); });
+      if (all.skip(to) > to + 1) names_.push_back({to, below});
+    });
+  }
+  return true;
+}
+
 void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_t count, std::size_t level) {
   const Item& first = items[0];
+  if (!rests && fill_names(first, level)) return;
   const Rule& rule = *first.node->rule;
   const Entry& entry =
       cache_->get(rests, *first.terminal, first.state, cache_->classify(*first.terminal, first.counter));
@@ -103,10 +137,7 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
       for (std::size_t w = 0; w < words; ++w) row_[w] |= accepted.bits[w];
     }
   }
-  if (row_empty_) {
-    std::memset(row_, 0, words * 4);
-    row_empty_ = false;
-  }
+  clear_row();
   for (const auto& accepted : entry.accepted) {
     if (accepted.from == accepted.until) continue;
     if (labelled && !rule.admits(first.to, first.payload, accepted.range)) continue;
@@ -114,7 +145,7 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
   }
   for (const auto& leaves : entry.leaves) {
     if (!rule.reads_key(first.to) || !rule.needs_key(first.to, leaves.label)) {
-      leaves_of(items, count, leaves, level);
+      leaves_of(items, count, leaves.label, leaves.rests, level);
     } else {
       for (std::size_t i = 0; i < count; ++i) leaves_by_key(rests, items[i], leaves, level);
     }
@@ -183,12 +214,13 @@ void MaskWorkspace::take_rests(const Rests& rests, const ConfigView& config, std
     fill_config(&rests, config, level + 1);
 }
 
-void MaskWorkspace::leaves_of(const Item* items, std::size_t count, const Entry::Leaves& leaves, std::size_t level) {
+void MaskWorkspace::leaves_of(const Item* items, std::size_t count, std::uint32_t label, const Rests& rests,
+                              std::size_t level) {
   while (levels_.size() <= level) levels_.push_back(std::make_unique<Level>());
   Config& after = levels_[level]->after;
   const Arena::Mark mark = parser.arena().mark();
-  parser.complete(items, count, leaves.label, nullptr, 0, after);
-  take_rests(leaves.rests, after, level);
+  parser.complete(items, count, label, nullptr, 0, after);
+  take_rests(rests, after, level);
   parser.arena().release(mark);
 }
 

@@ -8,6 +8,7 @@
 
 #include "mask/cache.h"
 #include "parser/parser.h"
+#include "regular/name_set.h"
 #include "vocab/vocabulary.h"
 
 namespace ag {
@@ -20,6 +21,7 @@ class MaskWorkspace {
   // Writes the bits of all ordinary tokens that `config` can take into `row` (words() words), by the entries of its
   // items' terminal states; what follows a terminal is decided by the parser on what is left of the tokens that end it.
   void fill(const Vocabulary& vocab, MaskCache& cache, const ConfigView& config, std::uint32_t* row);
+  std::uint32_t entries() const { return entries_; }  // that the last mask was made of
   // The same by walking the whole trie with the parser: slow, and obviously right.
   void fill_by_walk(const Vocabulary& vocab, const ConfigView& config, std::uint32_t* row);
   // Whether some token strictly below `node` of the vocabulary's trie can be taken.
@@ -33,8 +35,11 @@ class MaskWorkspace {
   void fill_config(const Rests* rests, const ConfigView& config, std::size_t level);
   // The same for items at one state of one terminal.
   void fill_group(const Rests* rests, const Item* items, std::size_t count, std::size_t level);
+  // The same where few of a request's names are left, without an entry; false where they are not.
+  bool fill_names(const Item& item, std::size_t level);
+  void clear_row();
   // Tokens that end the terminal, by what the rules make of their rests.
-  void leaves_of(const Item* items, std::size_t count, const Entry::Leaves& leaves, std::size_t level);
+  void leaves_of(const Item* items, std::size_t count, std::uint32_t label, const Rests& rests, std::size_t level);
   void leaves_by_key(const Rests* rests, const Item& item, const Entry::Leaves& leaves, std::size_t level);
   std::string_view new_key(const Item& item, const Entry::Leaves& leaves) const;
   std::string_view new_key(const Entry::Leaves& leaves) const;
@@ -54,6 +59,12 @@ class MaskWorkspace {
     std::vector<std::uint32_t> refused;
   };
 
+  struct Names {  // of a set of names, those that go on as a node of the vocabulary's trie
+    std::uint32_t node;
+    regular::NameSet::Span span;
+  };
+
+  std::vector<Names> names_;
   std::vector<Config> stack_;
   std::vector<Arena::Mark> marks_;
   std::vector<std::unique_ptr<Level>> levels_;

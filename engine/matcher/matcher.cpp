@@ -34,6 +34,13 @@ bool same(const ConfigView& a, const ConfigView& b) {
   return true;
 }
 
+// Whether most texts leave the configuration as it is: inside of a string, say.
+bool stays(const ConfigView& config) {
+  return std::any_of(config.items.begin(), config.items.end(), [](const Item& item) {
+    return !item.key && (item.terminal->next(item.state, ' ') & Terminal::kStateMask) == item.state;
+  });
+}
+
 std::size_t rounded(std::size_t size) { return (size + 15) & ~std::size_t{15}; }
 
 }  // namespace
@@ -461,9 +468,9 @@ bool Matcher::fill(std::uint32_t* row) const {
   if (state_->ended) return masked;
   if (!last_) last_ = std::make_unique<Last>();
   last_->of = state_->snapshot;
-  last_->kept = again;
+  last_->kept = again || (workspace.entries() > 2 && stays(*state_->snapshot));
   last_->masked = masked;
-  if (again) last_->row.assign(row, row + words);
+  if (last_->kept) last_->row.assign(row, row + words);
   return masked;
 }
 

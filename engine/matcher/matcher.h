@@ -112,8 +112,8 @@ class Matcher {
   void add_ids(const ConfigView& config, std::uint32_t* row) const;
   void fill_from(const HistoryState& state, std::uint32_t* row) const;
 
-  // What the last mask belongs to, and the mask once it was asked for twice: while nothing changes (inside a text, inside
-  // a string) a fill is a copy.
+  // What the last mask belongs to, and the mask where it was asked for twice or is likely to be: while nothing changes
+  // (inside a text, inside a string) a fill is a copy.
   struct Last {
     Ref<const Snapshot> of;
     std::vector<std::uint32_t> row;

@@ -1,6 +1,7 @@
 #include "parser/parser.h"
 
 #include <algorithm>
+#include <array>
 
 namespace ag {
 
@@ -110,21 +111,49 @@ bool Parser::step(const ConfigView& in, std::uint8_t byte, Config& out) {
   return !out.dead();
 }
 
-// A stretch that only one plain terminal reads, and where it cannot end, needs no sets: a table lookup a byte.
-bool Parser::stretch(Item& item, std::string_view& bytes) {
-  Terminal& terminal = *item.terminal;
-  while (!bytes.empty()) {
-    const std::uint32_t next = terminal.next(item.state, static_cast<std::uint8_t>(bytes.front()));
-    if (next == Terminal::kDead) return false;
-    const Terminal::State state = next & Terminal::kStateMask;
-    if (terminal.accepting(state)) return true;
-    if (next & Terminal::kUnit) {
-      if (item.counter >= terminal.max_units()) return false;
-      ++item.counter;
+// A stretch in which no terminal can end needs no sets: few items, each at the place of its own. Which labels are left
+// matters at its end only: on the way there were more.
+bool Parser::stretch(std::vector<Item>& items, std::string_view& bytes) {
+  std::array<Terminal::Advance, kFew> at;
+  std::size_t taken = bytes.size();
+  bool any = false;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    at[i] = items[i].terminal->advance(items[i].state, items[i].counter, bytes.substr(0, taken));
+    if (at[i].dead) continue;
+    any = true;
+    taken = at[i].taken;
+  }
+  if (!any) return false;
+  if (taken == 0) return true;
+  const std::string_view done = bytes.substr(0, taken);
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (at[i].taken < taken) continue;
+    Item item = items[i];
+    if (at[i].taken > taken) at[i] = item.terminal->advance(item.state, item.counter, done);
+    item.state = at[i].state;
+    item.counter = at[i].counter;
+    const Rule& rule = *item.node->rule;
+    if (item.terminal->labelled() && !rule.admits(item.to, item.payload, item.terminal->range(item.state))) continue;
+    if (rule.reads_key(item.to)) {
+      for (char c : done) item.key = extend_key(item.key, static_cast<std::uint8_t>(c));
     }
-    item.state = state;
-    bytes.remove_prefix(1);
-    ++pushes;
+    items[left++] = item;
+  }
+  items.resize(left);
+  bytes.remove_prefix(taken);
+  pushes += taken;
+  return left > 0;
+}
+
+// Whether items can be moved each by itself: where they are few, and never the same afterwards.
+bool Parser::apart(std::span<const Item> items) {
+  if (items.size() > kFew) return false;
+  for (std::size_t i = 1; i < items.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (items[i].terminal == items[j].terminal && items[i].node == items[j].node && items[i].to == items[j].to)
+        return false;
+    }
   }
   return true;
 }
@@ -132,22 +161,20 @@ bool Parser::stretch(Item& item, std::string_view& bytes) {
 bool Parser::step_all(const ConfigView& in, std::string_view bytes, Config& out, Config& spare) {
   ConfigView at = in;
   Config *to = &out, *other = &spare;
-  bool moved = false;
+  bool moved = false, several = true;
   while (!bytes.empty()) {
-    if (at.items.size() == 1 && at.tokens.empty() && !at.complete) {
-      Item item = at.items[0];
-      if (!item.terminal->labelled() && !item.node->rule->reads_key(item.to)) {
-        const std::size_t before = bytes.size();
-        if (!stretch(item, bytes)) return false;
-        if (bytes.size() < before) {
-          to->clear();
-          to->items.push_back(item);
-          at = *to;
-          moved = true;
-          std::swap(to, other);
-          continue;
-        }
+    if (at.tokens.empty() && !at.complete && (at.items.size() == 1 || (several && apart(at.items)))) {
+      const std::size_t before = bytes.size();
+      to->clear();
+      to->items.assign(at.items.begin(), at.items.end());
+      if (!stretch(to->items, bytes)) return false;
+      if (bytes.size() < before) {
+        at = *to;
+        moved = true;
+        std::swap(to, other);
+        continue;
       }
+      several = false;
     }
     if (!step(at, static_cast<std::uint8_t>(bytes.front()), *to)) return false;
     bytes.remove_prefix(1);

@@ -101,8 +101,10 @@ class Parser {
     std::uint32_t state;
   };
 
-  // Takes bytes while nothing but the terminal's state changes; false when one cannot follow.
-  bool stretch(Item& item, std::string_view& bytes);
+  // Takes bytes while nothing but the terminals' states changes; false when one cannot follow.
+  bool stretch(std::vector<Item>& items, std::string_view& bytes);
+  static constexpr std::size_t kFew = 4;
+  static bool apart(std::span<const Item> items);
   void begin(Config& out);
   void run(Config& out);
   void add_item(Config& out, const Item& item);

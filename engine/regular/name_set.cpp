@@ -135,6 +135,26 @@ std::uint32_t NameSet::next(State state, std::uint8_t byte) {
   return found < hi ? at(found, p.depth + 1) : kDead;
 }
 
+// Text by text, not byte by byte: most of the way one text is left.
+Terminal::Advance NameSet::advance(State state, std::uint64_t counter, std::string_view bytes) {
+  Span span;
+  if (!open(state, &span)) return Terminal::advance(state, counter, bytes);
+  Advance out{state, counter};
+  while (out.taken < bytes.size()) {
+    const auto byte = static_cast<std::uint8_t>(bytes[out.taken]);
+    if (options_.quoted && (byte == '"' || byte == '\\')) break;
+    const std::uint32_t first = with_byte(span.first + whole(span), span.end, span.depth, byte);
+    out.dead = first >= span.end || (options_.quoted && byte < 0x20);
+    if (out.dead) break;
+    Span next{first, group_end(first, span.end, span.depth), span.depth + 1};
+    if (!options_.quoted && whole(next)) break;
+    span = next;
+    ++out.taken;
+  }
+  if (out.taken) out.state = this->state(span);
+  return out;
+}
+
 bool NameSet::same_digits(std::uint32_t i, std::uint32_t j, std::uint32_t depth, std::uint32_t digits) const {
   const Character a = character(texts_[i], depth), b = character(texts_[j], depth);
   if (digits > 4 && !(a.pair() && b.pair())) return false;

@@ -37,6 +37,7 @@ class NameSet final : public Terminal {
   NameSet(std::vector<std::string_view> texts, std::vector<NameTokens*> tokens, Options options);
 
   std::uint32_t next(State state, std::uint8_t byte) override;
+  Advance advance(State state, std::uint64_t counter, std::string_view bytes) override;
   bool accepting(State state) override;
   bool exhausted(State state) override;
   std::uint32_t min_rest(State state, std::uint64_t) override;

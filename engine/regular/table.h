@@ -36,6 +36,10 @@ class TableTerminal : public Terminal {
   std::uint32_t next(State state, std::uint8_t byte) final { return step(state, byte); }
   bool accepting(State state) final { return slot(state).accepting; }
   std::uint32_t label(State state) final { return slot(state).label; }
+  Advance advance(State state, std::uint64_t counter, std::string_view bytes) final {
+    return advance_by([this](State s, std::uint8_t b) { return step(s, b); },
+                      [this](State s) { return slot_accepting(s); }, state, counter, bytes);
+  }
   std::uint32_t min_rest(State state, std::uint64_t counter) override;
   std::string shortest(State state, std::uint64_t counter) override { return walk_shortest(*this, state, counter); }
   Range range(State state) final;

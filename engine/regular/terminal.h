@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -102,6 +103,18 @@ class Terminal {
   // Whether anything at all ends with that label.
   virtual bool has_label(std::uint32_t /*label*/) { return true; }
 
+  // Bytes taken one after the other for as long as no state on the way accepts. `dead`: the next one cannot follow.
+  struct Advance {
+    State state;
+    std::uint64_t counter;
+    std::size_t taken = 0;
+    bool dead = false;
+  };
+  virtual Advance advance(State state, std::uint64_t counter, std::string_view bytes) {
+    return advance_by([this](State s, std::uint8_t b) { return next(s, b); }, [this](State s) { return accepting(s); },
+                      state, counter, bytes);
+  }
+
   // Bytes that may follow.
   virtual std::bitset<256> live(State state) {
     std::bitset<256> out;
@@ -138,6 +151,23 @@ class Terminal {
   bool nullable() { return accepting(kStart); }
   // Bytes of memory held, for the cache's bound.
   virtual std::size_t bytes() const = 0;
+
+ protected:
+  // advance() by these ways to make a step and to ask of a state.
+  template <class Next, class Accepting>
+  Advance advance_by(Next next, Accepting accepting, State state, std::uint64_t counter, std::string_view bytes) {
+    Advance out{state, counter};
+    for (char c : bytes) {
+      const std::uint32_t to = next(out.state, static_cast<std::uint8_t>(c));
+      const bool unit = to & kUnit;
+      out.dead = to == kDead || (unit && out.counter >= max_units()) || ((to & kClose) && out.counter < min_units());
+      if (out.dead || accepting(to & kStateMask)) break;
+      out.counter += unit;
+      out.state = to & kStateMask;
+      ++out.taken;
+    }
+    return out;
+  }
 
  private:
   static std::uint64_t next_id() {
