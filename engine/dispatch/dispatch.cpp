@@ -129,6 +129,20 @@ std::uint64_t DispatchRule::clip(std::uint64_t n) const {
   return std::min<std::uint64_t>(n, 0xffff'fffe);
 }
 
+// Texts, and how a tag ends, are the format's; which tags there are is the request's own.
+bool DispatchRule::describe(std::uint32_t state, const Payload& payload, std::vector<std::uint64_t>& out) const {
+  if (own(state)) return false;
+  const auto id = [](const TerminalPtr& t) { return t ? t->id() : 0; };
+  out.insert(out.end(), {kDescribed, std::uint64_t{state} << 1 | (spec_.stop_after_first ? 1u : 0u), tags_of(payload),
+                         spec_.at_least, spec_.at_most, id(text_), id(closed_text_), text_stops_begin_});
+  if (state != kTagEnd) return true;
+  const DeclaredTag& tag = *spec_.tags[tag_of(payload)];
+  out.push_back(id(tag.end_text()));
+  out.push_back(tag.end().ids.size());
+  out.insert(out.end(), tag.end().ids.begin(), tag.end().ids.end());
+  return true;
+}
+
 void DispatchRule::expand(std::uint32_t state, const Payload& payload, Edges& out) const {
   if (state >= kFan) {
     const Trigger& trigger = triggers_[state - kFan];

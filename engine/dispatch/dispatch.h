@@ -27,6 +27,8 @@ class DispatchRule final : public Rule {
   // Throws GrammarError: a tag that no trigger begins, a trigger without tags, triggers that contain one another.
   DispatchRule(DispatchSpec spec, TerminalPool& pool);
 
+  bool describe(std::uint32_t state, const Payload& payload, std::vector<std::uint64_t>& out) const override;
+  bool own(std::uint32_t state) const override { return state == kContent || state >= kFan; }
   void expand(std::uint32_t state, const Payload& payload, Edges& out) const override;
   bool on_label(std::uint32_t to, const Payload& payload, std::uint32_t label, const KeyByte* key, Arena&,
                 std::uint32_t* state, Payload* out) const override;

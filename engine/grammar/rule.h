@@ -86,6 +86,17 @@ class Rule {
 
   virtual ~Rule() = default;
 
+  // Never given twice in a process, unlike an address.
+  const std::uint64_t id = next_id();
+  // A rule of one request only may say itself what it is like at a position, as numbers that begin with kDescribed: equal
+  // ones take and refuse the same, as far as own() is not asked. False: only its id says it.
+  virtual bool describe(std::uint32_t /*state*/, const Payload&, std::vector<std::uint64_t>& /*out*/) const {
+    return false;
+  }
+  static constexpr std::uint64_t kDescribed = ~std::uint64_t{0} - 1;
+  // Whether what comes at a state is the request's own, and not in the description.
+  virtual bool own(std::uint32_t /*state*/) const { return false; }
+
   virtual void expand(std::uint32_t state, const Payload& payload, Edges& out) const = 0;
 
   // After a labelled terminal on the way to state `to`: where to go on. False: this label is not allowed here.
@@ -132,6 +143,12 @@ class Rule {
   // earlier ones comes to an end, also where rules call each other without a byte between.
   std::uint32_t found = 0;
   bool productive() const { return min_length != kInfinite; }
+
+ private:
+  static std::uint64_t next_id() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
 };
 
 inline bool is_nullable(Symbol s) { return s.terminal ? s.terminal->nullable() : s.rule && s.rule->nullable; }

@@ -47,7 +47,7 @@ const Entry& MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::St
   Key key{table.id(), rests ? rests->id : 0,
           std::uint64_t{counter.room} << 32 | std::uint64_t{counter.need} << 1 | (terminal.counted() ? 1u : 0u), state};
   const std::uint64_t h = Hash{}(key);
-  const std::uint64_t tag = id_ << 20 | (generation_.load(std::memory_order_relaxed) & 0xfffff);
+  const std::uint64_t tag = this->tag();
   Near& near = near_[h % kNear];
   if (near.cache == tag && near.key == key) return *near.entry;
   if (terminal.transient()) {
@@ -104,7 +104,7 @@ MaskCache::Stats MaskCache::stats() const {
     out.entries += shard.recent.size();
     out.bytes += shard.bytes;
   }
-  out.bytes += slices_.memory();
+  out.bytes += slices_.memory() + *beside_;
   out.hits = hits_;
   out.misses = misses_;
   out.evictions = evictions_;

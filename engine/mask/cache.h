@@ -28,6 +28,10 @@ class MaskCache {
   const Entry& get(const Rests* rests, Terminal& terminal, Terminal::State state, CounterClass counter);
   static void let_go() { replaced_.clear(); }
   CounterClass classify(const Terminal& terminal, std::uint64_t counter);
+  // Changes when the cache is cleared, and is never that of another cache.
+  std::uint64_t tag() const { return id_ << 20 | (generation_.load(std::memory_order_relaxed) & 0xfffff); }
+  // Bytes that threads hold beside the cache, for what is in it.
+  const std::shared_ptr<std::atomic<std::size_t>>& counted_beside() const { return beside_; }
 
   struct Stats {
     std::size_t entries = 0, bytes = 0;
@@ -80,6 +84,7 @@ class MaskCache {
   const bool compress_;
   Slices slices_;
   std::array<Shard, kShards> shards_;
+  std::shared_ptr<std::atomic<std::size_t>> beside_ = std::make_shared<std::atomic<std::size_t>>(0);
   std::atomic<std::uint64_t> hits_{0}, misses_{0}, evictions_{0}, nodes_{0};
 };
 

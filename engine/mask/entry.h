@@ -57,7 +57,7 @@ struct Rests {
   std::size_t memory() const { return trie.memory() + pieces.capacity() * sizeof(Piece); }
 };
 
-struct Entry {
+struct Entry : std::enable_shared_from_this<Entry> {
   struct Accepted {
     Terminal::Range range;            // labels that are left after the token
     std::uint32_t from, until;        // of `ids`

@@ -62,10 +62,21 @@ void MaskWorkspace::fill(const Vocabulary& vocab, MaskCache& cache, const Config
   row_ = row;
   row_empty_ = true;
   completions_ = entries_ = 0;
+  const Memo::Hit known = memo_.find(cache, config, row, vocab.words());
+  if (known.found) {
+    entries_ = known.entries;
+    cache.count_hits(entries_);
+    return;
+  }
+  steps_.clear();
+  reads_.clear();
+  parser.watch(&reads_);
   fill_config(nullptr, config, 0);
-  MaskCache::let_go();
   clear_row();
   cache.count_hits(entries_);
+  parser.watch(nullptr);
+  if (entries_ >= (known.again ? kMemorable : kDear) && !reads_.own) memo_.keep(cache, steps_, entries_, reads_);
+  MaskCache::let_go();
 }
 
 void MaskWorkspace::fill_config(const Rests* rests, const ConfigView& config, std::size_t level) {
@@ -83,6 +94,17 @@ void MaskWorkspace::fill_config(const Rests* rests, const ConfigView& config, st
     fill_group(rests, &sorted[i], j - i, level);
     i = j;
   }
+}
+
+void MaskWorkspace::set(const std::uint32_t* from, const std::uint32_t* until) {
+  if (from == until) return;
+  for (const std::uint32_t* id = from; id != until; ++id) row_[*id / 32] |= 1u << (*id % 32);
+  steps_.set(from, until);
+}
+
+void MaskWorkspace::set_one(std::uint32_t id) {
+  row_[id / 32] |= 1u << (id % 32);
+  steps_.set_one(id);
 }
 
 void MaskWorkspace::clear_row() {
@@ -111,7 +133,7 @@ bool MaskWorkspace::fill_names(const Item& item, std::size_t level) {
         leaves_of(&item, 1, below.first, Rests::below(all, to), level);
         return;
       }
-      std::for_each(all.begin(to), all.end(to), [&](std::uint32_t id) { set(id); });
+      set(all.begin(to), all.end(to));
       if (all.skip(to) > to + 1) names_.push_back({to, below});
     });
   }
@@ -125,6 +147,7 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
   const Entry& entry =
       cache_->get(rests, *first.terminal, first.state, cache_->classify(*first.terminal, first.counter));
   ++entries_;
+  steps_.use(entry);
   const bool labelled = first.terminal->labelled();
   const std::size_t words = vocab_->words();
   for (const auto& accepted : entry.accepted) {
@@ -133,15 +156,17 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
     if (row_empty_) {
       std::memcpy(row_, accepted.bits.data(), words * 4);
       row_empty_ = false;
+      steps_.copy(accepted.bits.data());
     } else {
       for (std::size_t w = 0; w < words; ++w) row_[w] |= accepted.bits[w];
+      steps_.merge(accepted.bits.data());
     }
   }
   clear_row();
   for (const auto& accepted : entry.accepted) {
     if (accepted.from == accepted.until) continue;
     if (labelled && !rule.admits(first.to, first.payload, accepted.range)) continue;
-    for (std::uint32_t i = accepted.from; i < accepted.until; ++i) set(entry.ids[i]);
+    set(entry.ids.data() + accepted.from, entry.ids.data() + accepted.until);
   }
   for (const auto& leaves : entry.leaves) {
     if (!rule.reads_key(first.to) || !rule.needs_key(first.to, leaves.label)) {
@@ -154,7 +179,7 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
     group_.items.assign(items, items + count);
     if (rests) walk(leaves.whole, group_);
     for (std::uint32_t id : leaves.apart) {
-      if (!has(id) && takes_token(group_, id)) set(id);
+      if (!has(id) && takes_token(group_, id)) set_one(id);
     }
   }
   if (entry.inner.none()) return;
@@ -185,7 +210,7 @@ bool MaskWorkspace::takes_token(const ConfigView& config, std::uint32_t id) {
 void MaskWorkspace::walk(const Rests& rests, const ConfigView& config) {
   const auto take = [&](const ByteTrie& trie) {
     return [&](std::uint32_t n) {
-      for (auto t = trie.begin(n); t != trie.end(n); ++t) set(*t);
+      std::for_each(trie.begin(n), trie.end(n), [&](std::uint32_t id) { set_one(id); });
       return true;
     };
   };
@@ -199,12 +224,12 @@ void MaskWorkspace::walk(const Rests& rests, const ConfigView& config) {
 
 void MaskWorkspace::take_rests(const Rests& rests, const ConfigView& config, std::size_t level) {
   if (config.dead()) return;
-  if (rests.trie.nodes()) std::for_each(rests.trie.begin(0), rests.trie.end(0), [&](std::uint32_t id) { set(id); });
+  if (rests.trie.nodes()) set(rests.trie.begin(0), rests.trie.end(0));
   bool more = rests.trie.nodes() > 1;
   const ByteTrie& all = vocab_->trie();
   for (const auto& piece : rests.pieces) {
     const bool at_end = all.depth(piece.from) == piece.depth;
-    for (auto t = all.begin(piece.from); at_end && t != all.end(piece.from); ++t) set(*t);
+    if (at_end) set(all.begin(piece.from), all.end(piece.from));
     more = more || piece.until > piece.from + at_end;
   }
   if (!more || config.items.empty()) return;
@@ -261,6 +286,7 @@ void MaskWorkspace::leaves_by_key(const Rests* rests, const Item& item, const En
   take_rests(leaves.rests, after, level);
   parser.arena().release(mark);
   for (std::uint32_t id : refused) row_[id / 32] &= ~(1u << (id % 32));
+  steps_.unset(refused);
 }
 
 // How some token that ends a key spells its part of one that is not there yet; empty when all would repeat one.

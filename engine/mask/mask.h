@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mask/cache.h"
+#include "mask/memo.h"
 #include "parser/parser.h"
 #include "regular/name_set.h"
 #include "vocab/vocabulary.h"
@@ -47,7 +48,8 @@ class MaskWorkspace {
   void take_rests(const Rests& rests, const ConfigView& config, std::size_t level);
   void walk(const Rests& rests, const ConfigView& config);
   bool takes_token(const ConfigView& config, std::uint32_t id);
-  void set(std::uint32_t id) { row_[id / 32] |= 1u << (id % 32); }
+  void set(const std::uint32_t* from, const std::uint32_t* until);
+  void set_one(std::uint32_t id);
   bool has(std::uint32_t id) const { return row_[id / 32] >> (id % 32) & 1; }
 
   // Where a grammar is so ambiguous that entries are put together more often than this for one mask, the rest is
@@ -76,6 +78,10 @@ class MaskWorkspace {
   MaskCache* cache_ = nullptr;
   std::uint32_t* row_ = nullptr;
   std::uint32_t completions_ = 0, entries_ = 0;
+  static constexpr std::uint32_t kMemorable = 3, kDear = 8;  // entries from which a mask is worth keeping as a whole
+  Memo memo_;
+  Parser::Reads reads_;
+  Steps steps_;
   bool row_empty_ = false;  // the row has not been written yet
 };
 

@@ -290,6 +290,7 @@ void Parser::add_link(Node* node, std::uint32_t state, const Payload& payload, c
 void Parser::call(const Rule* rule, const Node* from, std::uint32_t to, const Payload& payload) {
   Node* node = activation(rule);
   if (from->epoch != epoch_ && from->rule->is_tail(to)) {
+    follow(from);
     node->root = node->root || from->root;
     for (std::uint32_t i = 0; i < from->count; ++i) {
       add_link(node, from->links[i].state, from->links[i].payload, from->links[i].parent);
@@ -299,8 +300,16 @@ void Parser::call(const Rule* rule, const Node* from, std::uint32_t to, const Pa
   }
 }
 
+// Its links are looked at.
+void Parser::follow(const Node* node) {
+  if (!reads_ || !node->committed) return;
+  auto& nodes = reads_->nodes;
+  if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
+}
+
 void Parser::done(const Node* node, Config& out) {
   if (node->epoch == epoch_) return;  // an empty match: the caller has already gone on
+  follow(node);
   if (node->root) out.complete = true;
   for (std::uint32_t i = 0; i < node->count; ++i)
     add_position(node->links[i].parent, node->links[i].state, node->links[i].payload);
@@ -309,6 +318,7 @@ void Parser::done(const Node* node, Config& out) {
 void Parser::run(Config& out) {
   for (std::size_t p = 0; p < positions_.size(); ++p) {
     const Position at = positions_[p];
+    if (reads_ && at.node->rule->own(at.state)) reads_->own = true;
     edges_.clear();
     at.node->rule->expand(at.state, at.payload, edges_);
     for (std::size_t e = 0; e < edges_.size(); ++e) {

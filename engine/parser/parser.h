@@ -90,6 +90,17 @@ class Parser {
   void complete(const Item* items, std::size_t count, std::uint32_t label, const std::uint8_t* bytes,
                 std::size_t length, Config& out);
 
+  // What of a committed configuration was followed: its callers, in order, and whether rules came to what is their own.
+  struct Reads {
+    std::vector<const Node*> nodes;
+    bool own = false;
+    void clear() {
+      nodes.clear();
+      own = false;
+    }
+  };
+  void watch(Reads* reads) { reads_ = reads; }
+
   Arena& arena() { return arena_; }
 
   std::uint64_t pushes = 0;  // bytes stepped so far
@@ -114,6 +125,7 @@ class Parser {
   void call(const Rule* rule, const Node* from, std::uint32_t to, const Payload& payload);
   Node* activation(const Rule* rule);
   void done(const Node* node, Config& out);
+  void follow(const Node* node);
   const KeyByte* extend_key(const KeyByte* key, std::uint8_t byte);
 
   // Set membership over a growing vector, by index: linear while small, hashed above.
@@ -143,6 +155,7 @@ class Parser {
   std::vector<Position> positions_;
   std::vector<Node*> nodes_;  // made at this byte
   Rule::Edges edges_;
+  Reads* reads_ = nullptr;
   Seen seen_items_, seen_positions_, seen_nodes_;
 };
 

@@ -1,0 +1,92 @@
+// Whole masks of configurations that come again (XGrammar-2, cross-grammar cache: the same state with the same
+// continuation), of one thread.
+//
+// A mask depends on what the configuration's items are, and on those callers whose links were followed while it was put
+// together. Both are written down as numbers that are never given twice (of terminals and rules), so that equal
+// descriptions mean equal masks, whichever request they come from; nothing here points into a grammar.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "mask/cache.h"
+#include "parser/parser.h"
+
+namespace ag {
+
+// How a row was put together, to do it again. What entries and the vocabulary hold is pointed to.
+class Steps {
+ public:
+  void clear();
+  void copy(const std::uint32_t* bits) { add(kCopy, bits, 0); }   // the whole row
+  void merge(const std::uint32_t* bits) { add(kMerge, bits, 0); }  // into the whole row
+  void set(const std::uint32_t* from, const std::uint32_t* until) { add(kSet, from, until - from); }
+  void set_one(std::uint32_t id);
+  void unset(const std::vector<std::uint32_t>& ids);
+  // Until the steps are cleared, unless keep() is called.
+  void use(const Entry& entry) { used_.push_back(&entry); }
+  void keep();
+  void make(std::uint32_t* row, std::size_t words) const;
+  std::size_t bytes() const;
+
+ private:
+  enum Kind : std::uint32_t { kCopy, kMerge, kSet, kSetOwn, kUnsetOwn };
+  struct Step {
+    const std::uint32_t* at;  // of own ids: null
+    std::uint32_t from, count;
+    Kind kind;
+  };
+  void add(Kind kind, const std::uint32_t* at, std::ptrdiff_t count) {
+    steps_.push_back({at, 0, static_cast<std::uint32_t>(count), kind});
+  }
+  std::vector<Step> steps_;
+  std::vector<std::uint32_t> own_;
+  std::vector<const Entry*> used_;
+  std::vector<std::shared_ptr<const Entry>> kept_;
+};
+
+class Memo {
+ public:
+  struct Hit {
+    bool found = false;
+    bool again = false;  // not found, but not met for the first time
+    std::uint32_t entries = 0;
+  };
+  // Writes the mask of `words` words where it is known.
+  Hit find(MaskCache& cache, const ConfigView& config, std::uint32_t* row, std::size_t words);
+  // Keeps the mask of the configuration that was just looked for. `reads`: what the parser followed meanwhile.
+  void keep(MaskCache& cache, const Steps& steps, std::uint32_t entries, const Parser::Reads& reads);
+  ~Memo();
+
+ private:
+  struct Slot {
+    std::uint64_t hash = 0;  // of the description's beginning, the items; 0: empty
+    std::uint64_t met = 0;   // the hash of what came here last and is not kept
+    std::vector<std::uint64_t> key;
+    std::vector<std::uint32_t> followed;  // nodes, by when they were first named
+    Steps steps;
+    std::uint32_t items = 0, entries = 0;                // of key: the items' part
+    std::shared_ptr<std::atomic<std::size_t>> held_for;  // the cache's count of bytes
+    std::size_t bytes() const { return key.capacity() * 8 + followed.capacity() * 4 + steps.bytes(); }
+    void clear();
+  };
+  static constexpr std::size_t kSlots = 1024, kMostItems = 8, kMostKey = 128, kMostNodes = 32;
+
+  bool describe(MaskCache& cache, const ConfigView& config);
+  bool describe(const Node& node);
+  bool describe(const Rule& rule, std::uint32_t state, const Payload& payload);
+  bool text(const char* bytes, std::size_t size);
+  std::uint64_t index(const Node* node);
+  void put(std::uint64_t value) { key_.push_back(value); }
+
+  std::vector<Slot> slots_;  // once something was asked
+  Slot* slot_ = nullptr;     // of the last question
+  std::uint64_t hash_ = 0;
+  std::vector<std::uint64_t> key_;
+  std::vector<const Node*> nodes_;          // that the description names, in this order
+  std::size_t items_ = 0, item_nodes_ = 0;  // how much of both is of the items
+};
+
+}  // namespace ag
