@@ -23,7 +23,7 @@ MaskCache::MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes,
     : id_(next_cache++), vocab_(vocab), shard_bytes_(bytes / kShards), compress_(compress), slices_(std::move(vocab)) {
   // The interior of JSON strings, which nearly every grammar has.
   Characters key;
-  key.other = true;
+  key.other = key.separators = true;
   for (std::uint8_t b = 0x20; b < 0x80; ++b) {
     if (b != '"' && b != '\\') key.set(b);
   }

@@ -46,7 +46,13 @@ class EntryBuilder {
         k.loops = true;
         k.on = slice.key;
       }
-      if (slice.length && slices_.pays(slice.key)) {
+      bool pays = slice.length && slices_.pays(slice.key);
+      if (!pays && terminal_.loops() && !terminal_.transient()) {
+        region_ = slices_.regions().find(terminal_, start_);
+        pays = region_ && slices_.pays(region_->characters);
+        if (pays) slice = {start_, region_->characters, region_->characters, kEndless};
+      }
+      if (pays) {
         plan_ = slices_.plan(slice.key);
         by_slices(slice);
       } else {  // what loops is found on the way
@@ -150,9 +156,9 @@ class EntryBuilder {
       Terminal::State s = start_;
       if (probe >= 0) s = terminal_.next(start_, static_cast<std::uint8_t>(probe)) & Terminal::kStateMask;
       if (s == Terminal::kDead || s == best.to) continue;
-      Characters l = loop_set(s, s);
+      Characters l = steps_.between(s, s);
       if (l.count() < kWorthIt) continue;
-      Characters f = s == start_ ? l : loop_set(start_, s);
+      Characters f = s == start_ ? l : steps_.between(start_, s);
       if (f.count() * 2 + l.count() > most) {
         most = f.count() * 2 + l.count();
         best = {s, f, l, kEndless};
@@ -169,7 +175,7 @@ class EntryBuilder {
       if (at == Terminal::kDead || at == start_) continue;
       Slice found{at, {}, {}, 1};
       for (int b = 0; b < 0x80; ++b) {
-        if (leads(terminal_.next(start_, static_cast<std::uint8_t>(b)), at))
+        if (steps_.leads(terminal_.next(start_, static_cast<std::uint8_t>(b)), at))
           found.key.set(static_cast<std::uint8_t>(b));
       }
       if (found.key.count() < kWorthIt) continue;
@@ -189,54 +195,7 @@ class EntryBuilder {
   bool all_lead(Terminal::State from, Terminal::State to, const Characters& key) {
     for (int b = 0; b < 0x80; ++b) {
       const auto byte = static_cast<std::uint8_t>(b);
-      if (key.has(byte) && !leads(terminal_.next(from, byte), to)) return false;
-    }
-    return true;
-  }
-
-  // Characters that lead from `from` to `to`, one unit each where units are counted.
-  Characters loop_set(Terminal::State from, Terminal::State to) {
-    Characters out;
-    for (int b = 0; b < 0x80; ++b) {
-      if (leads(terminal_.next(from, static_cast<std::uint8_t>(b)), to)) out.set(static_cast<std::uint8_t>(b));
-    }
-    out.other = others_lead(from, to);
-    return out;
-  }
-
-  bool leads(std::uint32_t next, Terminal::State to) const {
-    return (next & Terminal::kStateMask) == to && !(next & Terminal::kClose) && (!counted_ || (next & Terminal::kUnit));
-  }
-
-  // Whether every character beyond ASCII leads from `from` to `to`.
-  bool others_lead(Terminal::State from, Terminal::State to) {
-    struct Span {
-      std::uint8_t first, last, low, high;
-      int more;
-    };
-    static constexpr Span kSpans[] = {{0xC2, 0xDF, 0x80, 0xBF, 1}, {0xE0, 0xE0, 0xA0, 0xBF, 2},
-                                      {0xE1, 0xEC, 0x80, 0xBF, 2}, {0xED, 0xED, 0x80, 0x9F, 2},
-                                      {0xEE, 0xEF, 0x80, 0xBF, 2}, {0xF0, 0xF0, 0x90, 0xBF, 3},
-                                      {0xF1, 0xF3, 0x80, 0xBF, 3}, {0xF4, 0xF4, 0x80, 0x8F, 3}};
-    for (const Span& span : kSpans) {
-      for (int lead = span.first; lead <= span.last; ++lead) {
-        std::uint32_t next = terminal_.next(from, static_cast<std::uint8_t>(lead));
-        if (next == Terminal::kDead || (counted_ && !(next & Terminal::kUnit))) return false;
-        std::vector<Terminal::State> level{next & Terminal::kStateMask};
-        for (int k = 0; k < span.more; ++k) {
-          std::vector<Terminal::State> after;
-          for (Terminal::State s : level) {
-            for (int c = k == 0 ? span.low : 0x80; c <= (k == 0 ? span.high : 0xBF); ++c) {
-              std::uint32_t n = terminal_.next(s, static_cast<std::uint8_t>(c));
-              if (n == Terminal::kDead || (n & ~Terminal::kStateMask)) return false;
-              if (std::find(after.begin(), after.end(), n) == after.end()) after.push_back(n);
-              if (after.size() > 8) return false;
-            }
-          }
-          level = std::move(after);
-        }
-        if (level.size() != 1 || level[0] != to) return false;
-      }
+      if (key.has(byte) && !steps_.leads(terminal_.next(from, byte), to)) return false;
     }
     return true;
   }
@@ -246,7 +205,8 @@ class EntryBuilder {
     const ByteTrie& all = vocab_.trie();
     const ByteTrie& rest = plan_->rest;
     std::vector<std::uint32_t> bits = plan_->bits;
-    auto sliced = [&](std::uint8_t b) { return b < 0x80 ? first.has(b) && loop.has(b) : first.other && loop.other; };
+    const bool others = first.other && loop.other && first.separators == loop.separators;
+    auto sliced = [&](std::uint8_t b) { return b < 0x80 ? first.has(b) && loop.has(b) : others; };
     if (counted_ && counter_.room < slices_.max_chars()) {
       const auto& fits = slices_.at_most(counter_.room);
       for (std::size_t w = 0; w < bits.size(); ++w) bits[w] &= fits[w];
@@ -437,15 +397,19 @@ class EntryBuilder {
     if (k.state == state && k.build == build_) return k;
     const bool accepting = terminal_.accepting(state);
     k = {build_, state, 0, accepting, accepting && terminal_.exhausted(state), false, false, nullptr, {}};
+    if (region_ && std::binary_search(region_->states.begin(), region_->states.end(), state)) {
+      k.loops = true;
+      k.on = region_->characters;
+    }
     return k;
   }
 
-  // Whether it is known on what a state loops: once it was met often enough for the question to pay.
+  // Whether it is known by which characters a state loops, or stays in its region: once it was met often enough for the question to pay.
   bool loops(Known& k) {
     if (k.loops || ++k.met != kOften) return k.loops;
     if (!terminal_.loops()) return false;
     k.loops = true;
-    k.on = loop_set(k.state, k.state);
+    k.on = steps_.between(k.state, k.state);
     return true;
   }
 
@@ -575,9 +539,7 @@ class EntryBuilder {
 
   Group& group(const Terminal::Range& range) {
     if (!ranged_) return used_ ? groups_[0] : new_group(range);
-    const auto same = [&](const Group& g) {
-      return g.range.lo == range.lo && g.range.hi == range.hi && g.range.others == range.others;
-    };
+    const auto same = [&](const Group& g) { return g.range == range; };
     if (used_ && same(groups_[used_ - 1])) return groups_[used_ - 1];
     if (used_ < 16) {
       for (std::uint32_t i = 0; i < used_; ++i) {
@@ -772,6 +734,8 @@ class EntryBuilder {
   const bool counted_;
   const bool ranged_;                      // accepted tokens are told apart by the labels that are left
   const bool key_;                         // may be an object's key, whose spelling matters
+  CharacterSteps steps_{terminal_};
+  std::shared_ptr<const Region> region_;
   std::shared_ptr<const SlicePlan> plan_;  // leaves point into its trie
   const std::uint64_t build_ = ++scratch().builds;
   std::shared_ptr<Entry> out_;

@@ -118,7 +118,9 @@ std::shared_ptr<const SlicePlan> Slices::plan(const Characters& key) {
   };
   std::vector<Path> path(all.max_depth() + 1, Path{true, false});
   std::uint32_t depth = 0;
-  const auto in_slice = [&](std::uint32_t id) { return path[depth].inside && (!path[depth].other || v.whole(id)); };
+  const auto in_slice = [&](std::uint32_t id) {
+    return path[depth].inside && (!path[depth].other || (v.whole(id) && (key.separators || !v.separator(id))));
+  };
   // What does not begin with the slice's characters is in neither part. A subtree made only of them, reached by them,
   // holds only tokens of the slice.
   out->rest = all.part(
@@ -192,6 +194,7 @@ std::size_t Slices::memory() const {
 void Slices::clear() {
   std::lock_guard lock(mutex_);
   plans_.clear();
+  regions_.clear();
 }
 
 }  // namespace ag

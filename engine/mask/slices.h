@@ -1,6 +1,6 @@
 // Slices: tokens that are made only of characters on which a state loops need no walk at all.
 //
-// A plan belongs to a set of characters (ASCII ones by bit, all others together): the mask of the tokens made only of
+// A plan belongs to a set of characters: the mask of the tokens made only of
 // them, and a trie of the other tokens that begin with one of them, which are left to walk. A string's interior leaves
 // some 6,000 of 128,000.
 #pragma once
@@ -11,13 +11,15 @@
 #include <mutex>
 #include <vector>
 
+#include "mask/regions.h"
 #include "regular/terminal.h"
 #include "vocab/vocabulary.h"
 
 namespace ag {
 
 inline bool covers(const Characters& key, const Vocabulary::Below& b) {
-  return !(b.ascii[0] & ~key.ascii[0]) && !(b.ascii[1] & ~key.ascii[1]) && !b.partial && (!b.other || key.other);
+  return !(b.ascii[0] & ~key.ascii[0]) && !(b.ascii[1] & ~key.ascii[1]) && !b.partial && (!b.other || key.other) &&
+         (!b.separator || key.separators);
 }
 
 struct SlicePlan {
@@ -46,6 +48,7 @@ class Slices final : public Runs {
   std::uint32_t need(std::uint64_t need);
   std::uint32_t longest_run(const Characters& key, bool escaped) override;
   std::uint32_t longest() const override { return max_chars(); }
+  Regions& regions() { return regions_; }
   std::size_t memory() const;
   void clear();
 
@@ -54,6 +57,7 @@ class Slices final : public Runs {
   static constexpr std::size_t kMostPlans = 16, kMostKept = 4096;
   static constexpr std::uint32_t kSurelyRuns = 16;  // below it nobody looks
   std::shared_ptr<const Vocabulary> vocab_;
+  Regions regions_;
   mutable std::mutex mutex_;
   std::map<Characters, std::shared_ptr<const SlicePlan>> plans_;
   std::map<std::uint32_t, std::unique_ptr<const std::vector<std::uint32_t>>> lengths_;

@@ -34,10 +34,11 @@ namespace regular {
 class NameSet;
 }
 
-// A set of characters: ASCII ones by bit, all others together.
+// A set of characters: ASCII ones by bit, all others together, but for the line and paragraph separators.
 struct Characters {
   std::uint64_t ascii[2] = {0, 0};
   bool other = false;
+  bool separators = false;  // U+2028 and U+2029, too
   bool has(std::uint8_t b) const { return b < 0x80 && (ascii[b >> 6] >> (b & 63) & 1); }
   bool has_lead(std::uint8_t b) const { return b < 0x80 ? has(b) : other; }
   void set(std::uint8_t b) { ascii[b >> 6] |= std::uint64_t{1} << (b & 63); }
@@ -68,6 +69,7 @@ class Terminal {
   struct Range {
     std::uint32_t lo = 0, hi = 0;
     bool others = false;
+    bool operator==(const Range&) const = default;
   };
 
   Terminal() : id_(next_id()) {}

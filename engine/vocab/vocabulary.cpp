@@ -82,6 +82,7 @@ void Vocabulary::build_trie() {
 void Vocabulary::classify() {
   chars_.resize(size_);
   whole_.resize(size_);
+  separator_.resize(size_);
   for (std::uint32_t i = 0; i < size_; ++i) {
     if (!ordinary_[i]) continue;
     std::uint32_t chars = 0;
@@ -115,11 +116,12 @@ void Vocabulary::classify() {
     chars_[i] = static_cast<std::uint16_t>(chars);  // a token has at most 65,535 bytes
     max_chars_ = std::max(max_chars_, chars);
     whole_[i] = whole && !expect;
+    separator_[i] = b.find("\u2028") != b.npos || b.find("\u2029") != b.npos;
   }
   all_bits_.assign(words(), 0);
   for (std::uint32_t id : trie_.values()) all_bits_[id / 32] |= 1u << (id % 32);
   below_.resize(trie_.nodes());
-  std::vector<Below> open(trie_.max_depth() + 2, Below{{0, 0}, false, false});  // by depth: what its nodes hold so far
+  std::vector<Below> open(trie_.max_depth() + 2, Below{});  // by depth: what its nodes hold so far
   for (std::uint32_t n = trie_.nodes(); n-- > 0;) {
     const std::uint32_t d = trie_.depth(n);
     Below& mine = open[d + 1];
@@ -128,13 +130,17 @@ void Vocabulary::classify() {
     for (int k = 0; k < 2; ++k) up.ascii[k] |= mine.ascii[k];
     up.other = up.other || mine.other;
     up.partial = up.partial || mine.partial;
-    mine = {{0, 0}, false, false};
+    up.separator = up.separator || mine.separator;
+    mine = {};
     const std::uint8_t b = trie_.byte(n);
     if (b < 0x80)
       up.ascii[b >> 6] |= std::uint64_t{1} << (b & 63);
     else
       up.other = true;
-    for (auto t = trie_.begin(n); t != trie_.end(n); ++t) up.partial = up.partial || !whole_[*t];
+    for (auto t = trie_.begin(n); t != trie_.end(n); ++t) {
+      up.partial = up.partial || !whole_[*t];
+      up.separator = up.separator || separator_[*t];
+    }
   }
 }
 
@@ -170,7 +176,7 @@ std::vector<std::uint32_t> Vocabulary::longest_match(std::string_view text) cons
 
 std::size_t Vocabulary::memory() const {
   return blob_.capacity() + offset_.capacity() * 4 + ordinary_.capacity() + trie_.memory() + chars_.capacity() * 2 +
-         whole_.capacity() + below_.capacity() * sizeof(Below);
+         whole_.capacity() + separator_.capacity() + below_.capacity() * sizeof(Below);
 }
 
 }  // namespace ag

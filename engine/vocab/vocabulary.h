@@ -41,10 +41,13 @@ class Vocabulary {
   std::uint32_t max_chars() const { return max_chars_; }              // of any token
   // Tokens whose byte string is whole UTF-8 characters only.
   bool whole(std::uint32_t id) const { return whole_[id]; }
-  // What the bytes strictly below a node of the trie are; `partial`: some token there is not whole characters.
+  // Tokens with a line or paragraph separator (U+2028, U+2029), which a pattern's dot does not match.
+  bool separator(std::uint32_t id) const { return separator_[id]; }
+  // What the bytes strictly below a node of the trie are; `partial`: some token there is not whole characters;
+  // `separator`: some has one.
   struct Below {
     std::uint64_t ascii[2];
-    bool other, partial;
+    bool other, partial, separator;
   };
   const Below& below(std::uint32_t node) const { return below_[node]; }
   const std::vector<std::uint32_t>& all_bits() const { return all_bits_; }  // every ordinary token
@@ -63,7 +66,7 @@ class Vocabulary {
   ByteTrie trie_;
   std::vector<std::uint16_t> chars_;
   std::uint32_t max_chars_ = 0;
-  std::vector<std::uint8_t> whole_;
+  std::vector<std::uint8_t> whole_, separator_;
   std::vector<Below> below_;
   std::vector<std::uint32_t> all_bits_;
 };
