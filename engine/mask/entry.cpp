@@ -47,10 +47,13 @@ class EntryBuilder {
         k.on = slice.key;
       }
       bool pays = slice.length && slices_.pays(slice.key);
-      if (!pays && terminal_.loops() && !terminal_.transient()) {
+      if (terminal_.loops() && !terminal_.transient() && !(pays && holds_all(slice))) {
         region_ = slices_.regions().find(terminal_, start_);
-        pays = region_ && slices_.pays(region_->characters);
-        if (pays) slice = {start_, region_->characters, region_->characters, kEndless};
+        if (region_ && region_->characters.count() > (pays ? slice.key.count() : 0) &&
+            slices_.pays(region_->characters)) {
+          slice = {start_, region_->characters, region_->characters, kEndless};
+          pays = true;
+        }
       }
       if (pays) {
         plan_ = slices_.plan(slice.key);
@@ -144,8 +147,18 @@ class EntryBuilder {
 
   Slice find_slice() {
     Slice best = find_loop();
-    if (best.length == 0 && !terminal_.labelled() && !counted_) best = find_chain();
+    if (best.length == 0 && !counted_) best = find_chain();
     return best;
+  }
+
+  // Whether no character that may come is left out.
+  bool holds_all(const Slice& slice) {
+    for (int b = 0; b < 0x80; ++b) {
+      const auto byte = static_cast<std::uint8_t>(b);
+      if (!slice.key.has(byte) && terminal_.next(start_, byte) != Terminal::kDead && byte != '"' && byte != '\\')
+        return false;
+    }
+    return true;
   }
 
   // The state on which most characters loop, seen from the start: itself or one step away.
@@ -183,6 +196,7 @@ class EntryBuilder {
       while (found.length < slices_.max_chars()) {
         const Terminal::State to = terminal_.next(at, byte) & Terminal::kStateMask;
         if (to == Terminal::kDead || !all_lead(at, to, found.key)) break;
+        if (ranged_ && terminal_.range(to) != terminal_.range(at)) break;  // of the tokens' labels
         at = to;
         ++found.length;
       }

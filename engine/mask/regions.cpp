@@ -6,7 +6,7 @@ namespace ag {
 
 namespace {
 constexpr int kMany = 24;                 // characters from which a region pays
-constexpr std::size_t kMostStates = 512;  // of one region
+constexpr std::size_t kMostStates = 128;  // of one region
 }  // namespace
 
 bool CharacterSteps::others_lead(Terminal::State from, Terminal::State to) {
@@ -127,7 +127,10 @@ std::shared_ptr<const Region> Regions::look(Terminal& terminal, Terminal::State 
         key = both;
         states.push_back(from[b]);
       }
-      if (key.count() < kMany || states.size() > kMostStates) return nullptr;
+      if (key.count() >= kMany && states.size() <= kMostStates) continue;
+      key = {};  // nobody needs to look again
+      std::sort(states.begin(), states.end());
+      return out;
     }
   }
   std::sort(states.begin(), states.end());
@@ -161,10 +164,9 @@ std::shared_ptr<const Region> Regions::find(Terminal& terminal, Terminal::State 
       return region->characters.count() ? region : nullptr;
     }
   }
-  auto found = look(terminal, state);
   ++known_;
-  known.push_back(found ? found : std::make_shared<const Region>(Region{{}, {state}}));
-  return found;
+  known.push_back(look(terminal, state));
+  return known.back()->characters.count() ? known.back() : nullptr;
 }
 
 void Regions::clear() {

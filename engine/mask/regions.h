@@ -38,13 +38,13 @@ class CharacterSteps {
 // States with the same labels that are never left by some characters: each of these leads from each of the states to one
 // of them. Tokens made of them alone stay inside of the terminal, wherever they lead.
 struct Region {
-  Characters characters;
-  std::vector<Terminal::State> states;  // sorted; empty: there is none
+  Characters characters;                // none: these states have no region
+  std::vector<Terminal::State> states;  // sorted
 };
 
 class Regions {
  public:
-  // The region of a state, with many characters; null where there is none.
+  // The region of a state, with many characters; null where none was found.
   std::shared_ptr<const Region> find(Terminal& terminal, Terminal::State state);
   void clear();
 
