@@ -30,8 +30,9 @@ class MaskCache {
   CounterClass classify(const Terminal& terminal, std::uint64_t counter);
   // Changes when the cache is cleared, and is never that of another cache.
   std::uint64_t tag() const { return id_ << 20 | (generation_.load(std::memory_order_relaxed) & 0xfffff); }
-  // Bytes that threads hold beside the cache, for what is in it.
-  const std::shared_ptr<std::atomic<std::size_t>>& counted_beside() const { return beside_; }
+  // Bytes that threads hold beside the cache, for what is in it; and how many they should.
+  const std::shared_ptr<std::atomic<std::size_t>>& beside() const { return beside_; }
+  std::size_t most_beside() const { return shard_bytes_ * kShards / 4; }
 
   struct Stats {
     std::size_t entries = 0, bytes = 0;

@@ -44,6 +44,9 @@ void Steps::keep() {
 }
 
 void Steps::make(std::uint32_t* row, std::size_t words) const {
+  for (const Step& step : steps_) {
+    if (step.at) __builtin_prefetch(step.at);
+  }
   if (steps_.empty() || steps_.front().kind != kCopy) std::memset(row, 0, words * 4);
   for (const Step& step : steps_) {
     const std::uint32_t* ids = step.at ? step.at : own_.data() + step.from;
@@ -176,6 +179,7 @@ void Memo::keep(MaskCache& cache, const Steps& steps, std::uint32_t entries, con
   nodes_.resize(item_nodes_);
   Slot& slot = *slot_;
   slot.clear();
+  if (*cache.beside() > cache.most_beside()) return;
   for (const Node* node : reads.nodes) {
     // Callers are met one after the other, from the items on.
     const auto at = std::find(nodes_.begin(), nodes_.end(), node);
@@ -188,7 +192,7 @@ void Memo::keep(MaskCache& cache, const Steps& steps, std::uint32_t entries, con
   slot.steps.keep();
   slot.items = static_cast<std::uint32_t>(items_);
   slot.entries = entries;
-  slot.held_for = cache.counted_beside();
+  slot.held_for = cache.beside();
   slot.held_for->fetch_add(slot.bytes(), std::memory_order_relaxed);
   slot.hash = hash_;
 }

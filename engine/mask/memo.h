@@ -72,7 +72,7 @@ class Memo {
     std::size_t bytes() const { return key.capacity() * 8 + followed.capacity() * 4 + steps.bytes(); }
     void clear();
   };
-  static constexpr std::size_t kSlots = 1024, kMostItems = 8, kMostKey = 128, kMostNodes = 32;
+  static constexpr std::size_t kSlots = 2048, kMostItems = 8, kMostKey = 128, kMostNodes = 32;
 
   bool describe(MaskCache& cache, const ConfigView& config);
   bool describe(const Node& node);

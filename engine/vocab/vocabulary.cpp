@@ -23,24 +23,28 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens, std::vector<std::pair<st
       throw ValueError("token " + std::to_string(i) + " is " + std::to_string(tokens[i].size()) +
                        " bytes long; at most 65535 are supported");
     }
-    total += tokens[i].size();
+    if (tokens[i].size() > kShort) total += tokens[i].size();
   }
   if (total > 0xffff'ffffu) throw ValueError("the vocabulary's tokens hold more than 4 GiB");
   blob_.reserve(total);
-  offset_.reserve(tokens.size() + 1);
-  offset_.push_back(0);
-  ordinary_.resize(tokens.size());
+  texts_.resize(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    blob_ += tokens[i];
-    offset_.push_back(static_cast<std::uint32_t>(blob_.size()));
-    ordinary_[i] = !tokens[i].empty();
+    Text& text = texts_[i];
+    text.size = static_cast<std::uint16_t>(tokens[i].size());
+    text.ordinary = !tokens[i].empty();
+    if (tokens[i].size() <= kShort) {
+      std::copy(tokens[i].begin(), tokens[i].end(), text.bytes);
+    } else {
+      text.offset = static_cast<std::uint32_t>(blob_.size());
+      blob_ += tokens[i];
+    }
   }
   for (const auto& [name, id] : special_) {
     if (id >= size_) {
       throw ValueError("special token '" + name + "' has id " + std::to_string(id) + ", but the vocabulary has " +
                        std::to_string(size_) + " tokens");
     }
-    ordinary_[id] = 0;
+    texts_[id].ordinary = false;
   }
   std::sort(end_.begin(), end_.end());
   end_.erase(std::unique(end_.begin(), end_.end()), end_.end());
@@ -48,11 +52,11 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens, std::vector<std::pair<st
     if (id >= size_) {
       throw ValueError("end token " + std::to_string(id) + " is outside the vocabulary of " + std::to_string(size_));
     }
-    ordinary_[id] = 0;
+    texts_[id].ordinary = false;
   }
   fingerprint_ = 0xCBF29CE484222325ull;
   for (std::uint32_t i = 0; i < size_; ++i)
-    fingerprint_ = (fnv(fingerprint_, bytes(i)) ^ ordinary_[i]) * 0x100000001B3ull;
+    fingerprint_ = (fnv(fingerprint_, bytes(i)) ^ (ordinary(i) ? 1u : 0u)) * 0x100000001B3ull;
   for (const auto& [name, id] : special_) fingerprint_ = fnv(fingerprint_, name) + id;
   for (std::uint32_t id : end_) fingerprint_ = (fingerprint_ ^ id) * 0x100000001B3ull;
   build_trie();
@@ -63,7 +67,7 @@ void Vocabulary::build_trie() {
   std::vector<std::uint32_t> order;
   order.reserve(size_);
   for (std::uint32_t i = 0; i < size_; ++i) {
-    if (ordinary_[i]) order.push_back(i);
+    if (ordinary(i)) order.push_back(i);
   }
   std::vector<std::uint64_t> head(size_);
   for (std::uint32_t i : order) head[i] = head_of<std::uint64_t>(bytes(i));
@@ -84,7 +88,7 @@ void Vocabulary::classify() {
   whole_.resize(size_);
   separator_.resize(size_);
   for (std::uint32_t i = 0; i < size_; ++i) {
-    if (!ordinary_[i]) continue;
+    if (!ordinary(i)) continue;
     std::uint32_t chars = 0;
     bool whole = true;
     std::string_view b = bytes(i);
@@ -175,7 +179,7 @@ std::vector<std::uint32_t> Vocabulary::longest_match(std::string_view text) cons
 }
 
 std::size_t Vocabulary::memory() const {
-  return blob_.capacity() + offset_.capacity() * 4 + ordinary_.capacity() + trie_.memory() + chars_.capacity() * 2 +
+  return blob_.capacity() + texts_.capacity() * sizeof(Text) + trie_.memory() + chars_.capacity() * 2 +
          whole_.capacity() + separator_.capacity() + below_.capacity() * sizeof(Below);
 }
 

@@ -22,9 +22,10 @@ class Vocabulary {
   std::uint32_t size() const { return size_; }
   std::size_t words() const { return (size_ + 31) / 32; }
   std::string_view bytes(std::uint32_t id) const {
-    return std::string_view(blob_).substr(offset_[id], offset_[id + 1] - offset_[id]);
+    const Text& t = texts_[id];
+    return {t.size <= kShort ? t.bytes : blob_.data() + t.offset, t.size};
   }
-  bool ordinary(std::uint32_t id) const { return ordinary_[id]; }  // can match bytes
+  bool ordinary(std::uint32_t id) const { return texts_[id].ordinary; }  // can match bytes
   bool is_end(std::uint32_t id) const;
   const std::vector<std::uint32_t>& end() const { return end_; }
   const std::vector<std::pair<std::string, std::uint32_t>>& special() const { return special_; }
@@ -57,9 +58,18 @@ class Vocabulary {
   void classify();
 
   std::uint32_t size_;
-  std::string blob_;
-  std::vector<std::uint32_t> offset_;
-  std::vector<char> ordinary_;
+  // What accepting a token reads first, in one place where the token is short.
+  static constexpr std::uint32_t kShort = 13;
+  struct Text {
+    std::uint16_t size;
+    bool ordinary;
+    union {
+      char bytes[kShort];
+      std::uint32_t offset;  // in blob_
+    };
+  };
+  std::string blob_;  // longer tokens
+  std::vector<Text> texts_;
   std::vector<std::pair<std::string, std::uint32_t>> special_;
   std::vector<std::uint32_t> end_;
   std::uint64_t fingerprint_ = 0;
