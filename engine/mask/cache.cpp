@@ -28,6 +28,7 @@ MaskCache::MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes,
     if (b != '"' && b != '\\') key.set(b);
   }
   slices_.plan(key);
+  slices_.room(0);  // looks at the tokens' lengths
 }
 
 CounterClass MaskCache::classify(const Terminal& terminal, std::uint64_t counter) {

@@ -163,11 +163,14 @@ Memo::Hit Memo::find(MaskCache& cache, const ConfigView& config, std::uint32_t* 
   return {.found = true, .entries = slot.entries};
 }
 
+// Its space is kept, for the next.
 void Memo::Slot::clear() {
-  if (held_for) held_for->fetch_sub(bytes(), std::memory_order_relaxed);
-  const std::uint64_t last = met;
-  *this = {};
-  met = last;
+  hash = 0;
+  key.clear();
+  followed.clear();
+  steps.clear();
+  if (held_for) held_for->fetch_sub(held, std::memory_order_relaxed);
+  held_for = nullptr;
 }
 
 Memo::~Memo() {
@@ -179,7 +182,7 @@ void Memo::keep(MaskCache& cache, const Steps& steps, std::uint32_t entries, con
   nodes_.resize(item_nodes_);
   Slot& slot = *slot_;
   slot.clear();
-  if (*cache.beside() > cache.most_beside()) return;
+  if (steps.size() > kMostSteps || *cache.beside() > cache.most_beside()) return;
   for (const Node* node : reads.nodes) {
     // Callers are met one after the other, from the items on.
     const auto at = std::find(nodes_.begin(), nodes_.end(), node);
@@ -193,7 +196,8 @@ void Memo::keep(MaskCache& cache, const Steps& steps, std::uint32_t entries, con
   slot.items = static_cast<std::uint32_t>(items_);
   slot.entries = entries;
   slot.held_for = cache.beside();
-  slot.held_for->fetch_add(slot.bytes(), std::memory_order_relaxed);
+  slot.held = slot.bytes();
+  slot.held_for->fetch_add(slot.held, std::memory_order_relaxed);
   slot.hash = hash_;
 }
 

@@ -29,6 +29,7 @@ class Steps {
   void use(const Entry& entry) { used_.push_back(&entry); }
   void keep();
   void make(std::uint32_t* row, std::size_t words) const;
+  std::size_t size() const { return steps_.size() + own_.size() + used_.size(); }
   std::size_t bytes() const;
 
  private:
@@ -69,10 +70,11 @@ class Memo {
     Steps steps;
     std::uint32_t items = 0, entries = 0;                // of key: the items' part
     std::shared_ptr<std::atomic<std::size_t>> held_for;  // the cache's count of bytes
+    std::size_t held = 0;                                // these are counted there
     std::size_t bytes() const { return key.capacity() * 8 + followed.capacity() * 4 + steps.bytes(); }
     void clear();
   };
-  static constexpr std::size_t kSlots = 2048, kMostItems = 8, kMostKey = 128, kMostNodes = 32;
+  static constexpr std::size_t kSlots = 2048, kMostItems = 8, kMostKey = 128, kMostNodes = 32, kMostSteps = 1024;
 
   bool describe(MaskCache& cache, const ConfigView& config);
   bool describe(const Node& node);

@@ -141,6 +141,10 @@ class Fuzzer {
       if (below(4) == 0) {
         m.fill_by_walk(walked.data());
         if (row != walked) return false;
+        for (int again = 0; again < 2; ++again) {  // from what was kept
+          m.fork().fill(row.data());
+          if (row != walked) return false;
+        }
       }
       std::vector<std::uint32_t> allowed;
       for (std::uint32_t t = 0; t < vocab_->size(); ++t)
