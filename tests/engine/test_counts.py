@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgram.engine import Ebnf, Engine, EngineOptions, JsonSchema, Regex, Spec, Vocabulary, allocate_mask
+from walks import walk
 
 SIZES = (1, 2, 3, 5, 9, 15, 16, 17, 18, 19, 20, 31, 40)
 
@@ -38,23 +38,6 @@ VOCABULARY = vocabulary()
 SHARED = Engine(VOCABULARY, EngineOptions(threads=1))
 
 
-def walk(spec: Spec, seed: int, steps: int, engine: Engine = SHARED) -> None:
-    """Random walks, with a liking for long tokens: every mask is that of a walk by the parser."""
-    rng = random.Random(seed)
-    vocab = engine.vocab
-    matcher = engine.compile(spec).matcher()
-    mask, walked = allocate_mask(1, vocab.size), allocate_mask(1, vocab.size)
-    for _ in range(steps):
-        matcher.fill_mask(mask)
-        matcher.fill_by_walk(walked)
-        assert (mask == walked).all()
-        allowed = [t for t in range(vocab.size - 1) if mask[0, t // 32] >> t % 32 & 1]
-        if not allowed:
-            return
-        allowed.sort(key=lambda t: -len(vocab.token_bytes(t)))
-        assert matcher.accept(rng.choice(allowed[: rng.choice([1, 4, 40, len(allowed)])]))
-
-
 @st.composite
 def patterns(draw: st.DrawFn) -> str:
     def counted(body: str) -> str:
@@ -70,14 +53,14 @@ def patterns(draw: st.DrawFn) -> str:
 
 @given(patterns(), st.integers(0, 99))
 def test_a_counted_pattern_has_the_masks_of_a_walk(pattern: str, seed: int) -> None:
-    walk(Regex(pattern), seed, 12)
-    walk(JsonSchema({"type": "string", "pattern": f"^{pattern}$"}), seed, 12)
+    walk(Regex(pattern), seed, 12, SHARED)
+    walk(JsonSchema({"type": "string", "pattern": f"^{pattern}$"}), seed, 12, SHARED)
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 99))
 def test_a_bounded_string_has_the_masks_of_a_walk(least: int, more: int, seed: int) -> None:
-    walk(JsonSchema({"type": "string", "minLength": least, "maxLength": least + more}), seed, 10)
-    walk(JsonSchema({"type": "array", "items": {"type": "string", "minLength": least}}), seed, 10)
+    walk(JsonSchema({"type": "string", "minLength": least, "maxLength": least + more}), seed, 10, SHARED)
+    walk(JsonSchema({"type": "array", "items": {"type": "string", "minLength": least}}), seed, 10, SHARED)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,125 @@
+"""Masks that are put together from what was done before, and from what is known of whole regions of states."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgram.engine import Dispatch, Engine, EngineOptions, JsonSchema, Regex, Spec, Tag, Vocabulary
+from walks import check_mask, walk
+
+
+def vocabulary(*pieces: str) -> Vocabulary:
+    tokens = [bytes([b]) for b in range(256)] + [p.encode() for p in dict.fromkeys(pieces)] + [b"\xe2\x80", b""]
+    return Vocabulary(tokens, special={"<end>": len(tokens) - 1}, end=["<end>"])
+
+
+BORDERS = vocabulary(
+    *(a + b for a, b in itertools.product(['"}', "}", '"]}', "1}", '":1}'], ["</f>", "</g>", "</", "!", ""])),
+    *('"}</f>' + more for more in (" and", "<f=", "<f=a>", "<f=b>{", "</f>", "<", "\n<f=ab")),
+    *('"}!' + more for more in ("<f=", "<f=a>{", " so")),
+    *('", "' + more for more in ("", "x", "n", "name", "note")),
+    *("</f><f=a>", "<f=", "<f=a", "<f=ab>", "text", " text", '{"name', '":', '": "', '": 1', "12", '{"a', '{"'),
+)
+OBJECT = {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}, "required": ["name"]}
+CLOSED = {**OBJECT, "additionalProperties": False}
+TAGS = {
+    "a": Tag("<f=a>", JsonSchema(OBJECT), "</f>"),
+    "ab": Tag("<f=ab>", JsonSchema(CLOSED), "</f>"),
+    "b": Tag("<f=b>", JsonSchema(OBJECT), "</g>"),
+    "c": Tag("<f=c>", JsonSchema({"type": "array", "items": CLOSED}), "!"),
+    "any": Tag("<g=any>", JsonSchema({"type": "object"}, property_order="any"), "</f>"),
+}
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"at_most": 1},
+    {"at_least": 2, "at_most": 3},
+    {"stop_after_first": True},
+    {"stops": ["STOP"]},
+    {"excludes": [" and"]},
+]
+
+
+def requests() -> list[tuple[tuple[str, ...], dict[str, Any]]]:
+    chosen = [c for k in (1, 2, 5) for c in itertools.combinations(TAGS, k)]
+    out = [(tags, options) for tags in chosen for options in OPTIONS]
+    random.Random(1).shuffle(out)
+    return out[:60]
+
+
+def test_requests_of_one_format_share_masks_only_where_nothing_differs() -> None:
+    engine = Engine(BORDERS, EngineOptions(threads=1))
+    rng = random.Random(2)
+    for tags, options in requests():
+        specs = [TAGS[t] for t in tags]
+        grammar = engine.compile(Dispatch(specs, list(dict.fromkeys(s.begin[:3] for s in specs)), **options))  # type: ignore[index]
+        for name in tags:
+            matcher = grammar.matcher()
+            assert matcher.accept_bytes(TAGS[name].begin.encode())  # type: ignore[union-attr]
+            for _ in range(10):
+                allowed = [t for t in check_mask(matcher, BORDERS) if BORDERS.token_bytes(t)]
+                if not allowed or not matcher.accept(rng.choice(allowed[: rng.choice([3, 30])])):
+                    break
+
+
+def test_a_kept_mask_goes_with_the_keys_that_are_there() -> None:
+    engine = Engine(BORDERS, EngineOptions(threads=1))
+    for order in ("declared", "any"):
+        grammar = engine.compile(JsonSchema({"type": "object", "maxProperties": 3}, property_order=order))  # type: ignore[arg-type]
+        for keys in itertools.permutations(["n", "name", "x", "note"], 2):
+            matcher = grammar.matcher()
+            for piece in ("{", f'"{keys[0]}": 1', ', "', keys[1][:1], keys[1][1:] + '": "', "x", '"'):
+                assert piece == "" or matcher.accept_bytes(piece.encode())
+                check_mask(matcher, BORDERS)
+
+
+def test_what_is_kept_beside_a_small_cache_stays_small() -> None:
+    engine = Engine(BORDERS, EngineOptions(threads=1, cache_bytes=64 << 10))
+    for n in range(40):
+        schema = {**OBJECT, "properties": {**OBJECT["properties"], f"key{n}": {"type": "number"}}}  # type: ignore[dict-item]
+        walk(JsonSchema(schema), n, 8, engine)
+    assert engine.stats().cache_bytes < 3 << 20
+
+
+# Most tokens are words, as in real vocabularies: states that keep to themselves by letters are worth knowing.
+WORDS = vocabulary(
+    *("".join(word) for n in (2, 3) for word in itertools.product("abdefx", repeat=n)),
+    *("".join(word) for n in (1, 2, 5) for word in itertools.product(["ab", "09", "é", "-", "\u2028", " f"], repeat=n)),
+    *('ab"', 'f",', "a\\n", "x\\u2028", "x\u2028", "\u2029x", "a/b", "://", "ab:", "x\n", "#fade", "abcdefabcdef" * 2),
+)
+
+
+@pytest.fixture(scope="module")
+def words() -> Engine:
+    return Engine(WORDS, EngineOptions(threads=1))
+
+
+PATTERNS = (
+    "[a-f0-9]{5}",
+    "abde",
+    "^.+/.+$",
+    "^\\$.*$",
+    "fx|ab-",
+    "^(\\d+.*)$",
+    "(ab)+$",
+    "[^\\u2028]{3}",
+    "^[^x]*x[^x]*$",
+)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@given(seed=st.integers(0, 99))
+def test_regions_give_the_masks_of_a_walk(words: Engine, pattern: str, seed: int) -> None:
+    specs: list[tuple[Spec, bytes]] = [
+        (JsonSchema({"type": "string", "pattern": pattern}), b'"'),
+        (JsonSchema({"type": "string", "pattern": pattern, "maxLength": 9 + seed % 30}), b'"'),
+        (JsonSchema({"patternProperties": {pattern: {"type": "null"}}, "type": "object"}), b'{"'),
+        (Regex(f"(?:{pattern.strip('^$')}|[a-x-]*!)"), b""),
+    ]
+    spec, start = specs[seed % len(specs)]
+    walk(spec, seed, 6, words, start)

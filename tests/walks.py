@@ -1,0 +1,30 @@
+"""Random walks through a grammar: every mask is that of a walk of the vocabulary by the parser."""
+
+from __future__ import annotations
+
+import random
+
+from agentgram.engine import Engine, Matcher, Spec, Vocabulary, allocate_mask
+
+
+def check_mask(matcher: Matcher, vocab: Vocabulary) -> list[int]:
+    """The tokens that may come, longest first: the same by entries, from what is kept of them, and by a walk."""
+    mask, walked = allocate_mask(1, vocab.size), allocate_mask(1, vocab.size)
+    matcher.fill_by_walk(walked)
+    for _ in range(3):
+        matcher.fork().fill_mask(mask)
+        assert (mask == walked).all()
+    allowed = [t for t in range(vocab.size) if mask[0, t // 32] >> t % 32 & 1]
+    return sorted(allowed, key=lambda t: -len(vocab.token_bytes(t)))
+
+
+def walk(spec: Spec, seed: int, steps: int, engine: Engine, start: bytes = b"") -> None:
+    """With a liking for long tokens."""
+    rng = random.Random(seed)
+    matcher = engine.compile(spec).matcher()
+    assert matcher.accept_bytes(start)
+    for _ in range(steps):
+        allowed = [t for t in check_mask(matcher, engine.vocab) if engine.vocab.token_bytes(t)]
+        if not allowed:
+            return
+        assert matcher.accept(rng.choice(allowed[: rng.choice([1, 4, 40, len(allowed)])]))
