@@ -127,6 +127,10 @@ std::shared_ptr<const Fragment> Builder::finish(Symbol root) {
   if (!is_productive(root)) {
     throw Unsatisfiable(GrammarError("nothing satisfies this grammar", "", "", "Remove what contradicts itself."));
   }
+  if (const std::uint64_t shortest = min_of(root); shortest > impl_->limits.max_shortest) {
+    throw GrammarError("its shortest text has more than " + std::to_string(impl_->limits.max_shortest) + " bytes", "",
+                       "", "Lower what it asks for at least: minLength, minItems, the first number of {n,m}.");
+  }
   if (root.terminal) root = rule(std::make_unique<SeqRule>(std::vector<Symbol>{root}));
   impl_->fragment->root = root;
   return std::move(impl_->fragment);

@@ -657,7 +657,8 @@ class EntryBuilder {
 
   void keep(std::span<const Leaf> part, Rests* out) const {
     const Leaf& first = part.front();
-    if (part.size() == 1 && first.depth == first.trie->depth(first.from) && first.until == first.trie->skip(first.from)) {
+    if (part.size() == 1 && first.depth == first.trie->depth(first.from) &&
+        first.until == first.trie->skip(first.from)) {
       *out = Rests::below(*first.trie, first.from);
       return;
     }
@@ -746,8 +747,8 @@ class EntryBuilder {
   const Terminal::State start_;
   const CounterClass counter_;
   const bool counted_;
-  const bool ranged_;                      // accepted tokens are told apart by the labels that are left
-  const bool key_;                         // may be an object's key, whose spelling matters
+  const bool ranged_;  // accepted tokens are told apart by the labels that are left
+  const bool key_;     // may be an object's key, whose spelling matters
   CharacterSteps steps_{terminal_};
   std::shared_ptr<const Region> region_;
   std::shared_ptr<const SlicePlan> plan_;  // leaves point into its trie

@@ -20,7 +20,7 @@ namespace ag {
 class Steps {
  public:
   void clear();
-  void copy(const std::uint32_t* bits) { add(kCopy, bits, 0); }   // the whole row
+  void copy(const std::uint32_t* bits) { add(kCopy, bits, 0); }    // the whole row
   void merge(const std::uint32_t* bits) { add(kMerge, bits, 0); }  // into the whole row
   void set(const std::uint32_t* from, const std::uint32_t* until) { add(kSet, from, until - from); }
   void set_one(std::uint32_t id);

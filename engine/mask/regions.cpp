@@ -140,7 +140,8 @@ std::shared_ptr<const Region> Regions::look(Terminal& terminal, Terminal::State 
   for (Terminal::State state : states) {
     bool same = like != Terminal::kDead;
     for (int lead = 0xC2; same && lead <= 0xF4; ++lead)
-      same = terminal.next(state, static_cast<std::uint8_t>(lead)) == terminal.next(like, static_cast<std::uint8_t>(lead));
+      same =
+          terminal.next(state, static_cast<std::uint8_t>(lead)) == terminal.next(like, static_cast<std::uint8_t>(lead));
     if (same) continue;
     Terminal::State after;
     key.other = steps.has_other(state, &after) && std::binary_search(states.begin(), states.end(), after);

@@ -18,6 +18,7 @@ from agentgram.engine import (
     Grammar,
     GrammarError,
     JsonSchema,
+    Lit,
     Matcher,
     Regex,
     Rep,
@@ -329,3 +330,19 @@ def test_a_constant_makes_no_entries() -> None:
         return engine.stats().entries
 
     assert entries("user_1") == entries("user_2") == entries("somebody else")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        Regex("a{81000000}"),
+        Regex("(?:ab{3000}){3000}"),
+        Rep(Lit("ab"), 3_000_000),
+        JsonSchema({"type": "string", "minLength": 10**9}),
+        JsonSchema({"type": "array", "minItems": 10**12}),
+    ],
+    ids=["letters", "nested", "repetition", "string", "array"],
+)
+def test_a_text_that_nobody_can_finish_is_refused(vocab: Vocabulary, spec: Spec) -> None:
+    with pytest.raises(GrammarError, match=r"shortest text|too many"):
+        Engine(vocab).compile(spec)

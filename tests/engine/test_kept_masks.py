@@ -67,6 +67,18 @@ def test_requests_of_one_format_share_masks_only_where_nothing_differs() -> None
                     break
 
 
+@pytest.mark.parametrize("ends", ["", ">", ">{"])
+def test_a_token_that_runs_into_the_next_tag_goes_with_the_tags_that_are_there(ends: str) -> None:
+    vocab = vocabulary(*(start + name + ends for start in ('"}</f><f=', "</f><f=") for name in ("a", "ab", "b", "c")))
+    engine = Engine(vocab, EngineOptions(threads=1))
+    reply = '<f=a>{"name": "text"}</f><f=a>{"name": "x'
+    for tags in (("a",), ("a", "ab"), ("a", "b", "c"), ("a",)):
+        matcher = engine.compile(Dispatch([TAGS[t] for t in tags], ["<f="])).matcher()
+        for byte in reply.encode():
+            check_mask(matcher, vocab)
+            assert matcher.accept(byte)
+
+
 def test_a_kept_mask_goes_with_the_keys_that_are_there() -> None:
     engine = Engine(BORDERS, EngineOptions(threads=1))
     for order in ("declared", "any"):
@@ -110,6 +122,17 @@ PATTERNS = (
     "[^\\u2028]{3}",
     "^[^x]*x[^x]*$",
 )
+
+
+@given(seed=st.integers(0, 99), keys=st.sampled_from([1, 2, 9]))
+def test_regions_do_not_mix_keys_of_different_kinds(words: Engine, seed: int, keys: int) -> None:
+    """Where one more key is left, it has to be the required one, or none that a pattern takes."""
+    null, true = {"type": "null"}, {"type": "boolean"}
+    schema = {"type": "object", "properties": {"abde": null}, "patternProperties": {"[a-f0-9]{5}": true}}
+    kinds = [{"required": ["abde"]}, {"additionalProperties": False}, {"patternProperties": {"x$": True, "a": False}}]
+    for order in ("declared", "any"):
+        spec = JsonSchema({**schema, "maxProperties": keys, **kinds[seed % 3]}, property_order=order)  # type: ignore[arg-type]
+        walk(spec, seed, 5, words, b'{"')
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
