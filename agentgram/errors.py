@@ -69,6 +69,11 @@ class GrammarError(AgentgramError):
         tail = f" {hint}" if hint else ""
         super().__init__(f"{message}{where}.{tail}" if not message.endswith(".") else f"{message}{tail}")
 
+    @property
+    def unsatisfiable(self) -> bool:
+        """Whether it could be enforced, but nothing satisfies it."""
+        return str(self).startswith("nothing satisfies")
+
 
 class PolicyError(AgentgramError):
     """A rule, a principal or a policy file is wrong."""

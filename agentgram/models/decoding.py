@@ -14,24 +14,26 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgram.engine import allocate_mask, apply_mask
-from agentgram.errors import ContextOverflow, DefinitionError, ModelError
+from agentgram.errors import ContextOverflow, DefinitionError, GrammarError, ModelError
 from agentgram.events import CallDenied, StepEnd, ToolCallEnd, ToolCallStart
+from agentgram.formats.request import Request
 from agentgram.messages import Message
 from agentgram.models.base import Denial, ModelEvent, ModelRequest
 from agentgram.models.gate import Gate
-from agentgram.models.sampling import generator, sample
+from agentgram.models.sampling import ends_mask, generator, only_token, sample
 
 if TYPE_CHECKING:
     from agentgram.engine import Engine, Grammar, Matcher, Vocabulary
     from agentgram.formats import Format
     from agentgram.formats.parsing import Parser
-    from agentgram.formats.request import Prompt, Request
+    from agentgram.formats.request import Prompt
     from agentgram.tools.definition import ToolDefinition
 
 NAMING_TOKENS = 256
@@ -136,6 +138,32 @@ class Decoder:
                 self._requests.popitem(last=False)
         return grammar
 
+    def permitted(self, request: Request, prompt: Prompt, keep: bool) -> Grammar:
+        """The grammar of what may be called: without tools of which the policy leaves this user no call at all.
+
+        Raises:
+            GrammarError: As :meth:`grammar`; or ``tool_choice`` asks for such a tool.
+        """
+        try:
+            return self.grammar(request, prompt, keep=keep)
+        except GrammarError as error:
+            left = tuple(tool for tool in request.tools if self._has_calls(tool)) if error.unsatisfiable else ()
+            wanted = request.tool_choice == "required" and not left
+            if wanted or not error.unsatisfiable or len(left) == len(request.tools):
+                raise
+            try:
+                fewer = replace(request, tools=left)
+            except DefinitionError:  # tool_choice names one of them
+                raise error from None
+        return self.grammar(fewer, prompt, keep=keep)
+
+    def _has_calls(self, tool: ToolDefinition) -> bool:
+        try:
+            self.engine.compile(self.format.grammar(Request(tools=[tool], tool_choice="required")))
+        except GrammarError as error:
+            return not error.unsatisfiable
+        return True
+
 
 def speller(vocabulary: Vocabulary) -> Callable[[int], bytes]:
     """What a token stands for in a reply's text: its bytes, and for a special token its name."""
@@ -184,13 +212,13 @@ class _Turn:
         # Where the turn has to hold a call, whether one fits must be known from the start.
         free = request.permitted.tool_choice == "auto" and request.permitted.output_schema is None
         common = request.common if free and declared is not None else None
-        self.gate = Gate(request.permitted, common, lambda request, keep: decoder.grammar(request, prompt, keep=keep))
+        self.gate = Gate(request.permitted, common, lambda request, keep: decoder.permitted(request, prompt, keep))
         self.declared = declared.matcher() if declared is not None else None
         # By what is declared: the beginning of a call that will be denied is then held back like any other's.
         self.seen = request.permitted if declared is None else request.declared
         self.parser = self._parser()
         self.mask = allocate_mask(1, self.vocabulary.size)
-        self.ends = _ends_mask(self.vocabulary)
+        self.ends = ends_mask(self.vocabulary)
         self.random = generator(request.settings.seed, request.step)
         self.tokens: list[int] = []
         self.sampled = 0
@@ -254,7 +282,7 @@ class _Turn:
             row = self.mask[0]
             if not np.any(row & ~self.ends):
                 return list(self.vocabulary.end[:1])  # whichever end token: the turn is over
-            only = _only_token(row)
+            only = only_token(row)
             tokens = [] if only is None else [only]
         return tokens
 
@@ -450,23 +478,6 @@ class _Turn:
 
     def _parser(self) -> Parser:
         return self.format.parser(self.seen, self.vocabulary, prompt=self.prompt)
-
-
-def _ends_mask(vocabulary: Vocabulary) -> NDArray[np.int32]:
-    """A mask row that allows the end tokens only."""
-    row: NDArray[np.uint32] = np.zeros((vocabulary.size + 31) // 32, np.uint32)
-    for token in vocabulary.end:
-        row[token // 32] |= np.uint32(1 << (token % 32))
-    return row.view(np.int32)
-
-
-def _only_token(mask: NDArray[np.int32]) -> int | None:
-    """The one token that a mask row allows; None where it allows none or several."""
-    words = np.flatnonzero(mask)
-    if len(words) != 1:
-        return None
-    bits = int(mask[words[0]]) & 0xFFFFFFFF
-    return int(words[0]) * 32 + bits.bit_length() - 1 if bits & (bits - 1) == 0 else None
 
 
 def _must(accepted: bool, turn: _Turn, token: int) -> None:

@@ -1,12 +1,17 @@
-"""From scores to a token."""
+"""From scores and masks to a token."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgram.errors import ModelError
 from agentgram.models.base import ModelSettings
+
+if TYPE_CHECKING:
+    from agentgram.engine import Vocabulary
 
 
 def generator(seed: int | None, step: int) -> np.random.Generator:
@@ -50,3 +55,20 @@ def _draw(weights: NDArray[np.float64], random: np.random.Generator) -> int:
     index = int(np.searchsorted(mass, random.random() * mass[-1], side="right"))
     # Rounding can put the draw at the very end, where a banned token may lie: step back to the last with weight.
     return min(index, int(np.flatnonzero(weights)[-1]))
+
+
+def ends_mask(vocabulary: Vocabulary) -> NDArray[np.int32]:
+    """A mask row that allows the end tokens only."""
+    row: NDArray[np.uint32] = np.zeros((vocabulary.size + 31) // 32, np.uint32)
+    for token in vocabulary.end:
+        row[token // 32] |= np.uint32(1 << (token % 32))
+    return row.view(np.int32)
+
+
+def only_token(mask: NDArray[np.int32]) -> int | None:
+    """The one token that a mask row allows; None where it allows none or several."""
+    words = np.flatnonzero(mask)
+    if len(words) != 1:
+        return None
+    bits = int(mask[words[0]]) & 0xFFFFFFFF
+    return int(words[0]) * 32 + bits.bit_length() - 1 if bits & (bits - 1) == 0 else None

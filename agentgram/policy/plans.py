@@ -46,7 +46,8 @@ class Plan:
         personal = any(rule.personal for rule, _ in said)
         self._common = _decided(definition, said, _SOMEBODY)
         self._permitted = _places(self._common.narrowed) if personal else None
-        self._steered = _places(self._common.steered) if personal else None
+        steered = personal and any(c.steer for _, wheres in said for where in wheres for _, cs in where for c in cs)
+        self._steered = _places(self._common.steered) if steered else None
         self.personal = self._permitted is not None or self._steered is not None
         """Whether the tool is another one for each user."""
         self._grants = [rule for rule, wheres in said if rule.effect != "deny" and wheres]

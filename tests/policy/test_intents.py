@@ -89,6 +89,27 @@ def test_the_wish_is_refused_once_and_by_its_argument(name: str, kind: str) -> N
     assert len(RAN) == 1
 
 
+@EVERY_FORMAT
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_tool_of_which_nothing_is_left_to_a_user_is_refused_like_any_other(name: str, alone: bool) -> None:
+    policy = Policy(allow("look"), allow("pay", where={"to": (same_as("user.id"), matches("x.*"))}, name="the rule"))
+    fmt = format_of(name)
+    wish = fmt.print_call(pay.definition, {"amount": 1, "to": "eve"})
+    tools = [pay] if alone else [pay, look]
+    for on_denied in ("tell", "steer"):
+        agent = Agent(AdversarialModel([wish], format=fmt, seed=1), tools=tools, policy=policy, on_denied=on_denied)
+        try:
+            result = agent.run_sync("x", user=EVE, limits=Limits(steps=1))
+        except LimitExceeded as error:
+            result = error.run
+        assert RAN == []
+        if on_denied == "tell":
+            assert result.denied == (CallDenied(tool="pay", path=("to",), rule="the rule"),)
+    only = Agent(AdversarialModel([wish], format=fmt), tools=tools, policy=Policy(policy.rules[1]))
+    with pytest.raises(GrammarError, match="nothing satisfies"):
+        only.run_sync("x", user=EVE, tool_choice="required")
+
+
 NUMBERS = {"500": True, "5E2": True, "5e+2": True, "500.0": True, "0.5e3": True, "1e999": True, "-0.1": True}
 """Spellings of numbers, and whether the number is refused; the others may be refused for their spelling."""
 NUMBERS |= {"5E1": False, "50.0": False, "0.5e1": False, "0e9": False, "-0": False}
