@@ -22,10 +22,11 @@ const SeenKey* seen_keys(const Payload& p) { return p.blob ? p.blob->keys : null
 
 }  // namespace
 
-UniqueArrayRule::UniqueArrayRule(UniqueArraySpec spec, TerminalPool& pool) : spec_(std::move(spec)) {
+UniqueArrayRule::UniqueArrayRule(UniqueArraySpec spec, TerminalPool& pool)
+    : spec_(std::move(spec)), spelled_(spec_.spelled) {
   std::sort(spec_.strings.begin(), spec_.strings.end());
   spec_.strings.erase(std::unique(spec_.strings.begin(), spec_.strings.end()), spec_.strings.end());
-  if (!spec_.open)
+  if (!spec_.open && spelled_.empty())
     spec_.max_items = std::min<std::uint64_t>(spec_.max_items, spec_.strings.size() + spec_.literals.size());
   open_ = pool.punctuation('[', false, true, spec_.whitespace);
   close_first_ = pool.punctuation(']', false, false, spec_.whitespace);
@@ -38,6 +39,9 @@ UniqueArrayRule::UniqueArrayRule(UniqueArraySpec spec, TerminalPool& pool) : spe
     values.names = spec_.strings;
     string_ = pool.json_key(values);
   }
+  std::vector<std::string> bytes;
+  for (const char c : spelled_.alphabet()) bytes.emplace_back(1, c);
+  byte_ = pool.spellings(std::move(bytes));
 }
 
 std::uint64_t UniqueArrayRule::next_word(const Payload& p) const {
@@ -61,7 +65,18 @@ bool UniqueArrayRule::literal_left(const Payload& p) const {
 }
 
 bool UniqueArrayRule::more(const Payload& p) const {
-  return count(p) < spec_.max_items && (literal_left(p) || string_left(p));
+  return count(p) < spec_.max_items && (literal_left(p) || string_left(p) || spelled_.alive({}, seen_keys(p)));
+}
+
+std::pair<std::string_view, const SeenKey*> UniqueArrayRule::spelling(std::uint32_t to, const Payload& p) {
+  const SeenKey* keys = seen_keys(p);
+  if (to == kFirstByte) return {{}, keys};
+  return {SpelledValues::spelling(*keys), keys->previous};
+}
+
+void UniqueArrayRule::expand_after(const Payload& p, Edges& out) const {
+  if (count(p) >= spec_.min_items) add_edge(out, {close_.get()}, kEnd, {});
+  if (more(p)) add_edge(out, {comma_.get()}, kItem, p);
 }
 
 void UniqueArrayRule::expand(std::uint32_t state, const Payload& payload, Edges& out) const {
@@ -74,6 +89,7 @@ void UniqueArrayRule::expand(std::uint32_t state, const Payload& payload, Edges&
       if (spec_.max_items == 0) break;
       [[fallthrough]];
     case kItem:
+      if (spelled_.alive({}, seen_keys(payload))) add_edge(out, {byte_.get()}, kFirstByte, payload);
       if (string_ && string_left(payload))
         add_edge(out, {string_.get()}, spec_.open ? kOpenString : kListedString, payload);
       for (std::size_t i = 0; i < spec_.literals.size(); ++i) {
@@ -83,15 +99,26 @@ void UniqueArrayRule::expand(std::uint32_t state, const Payload& payload, Edges&
       }
       break;
     case kAfter:
-      if (count(payload) >= spec_.min_items) add_edge(out, {close_.get()}, kEnd, {});
-      if (more(payload)) add_edge(out, {comma_.get()}, kItem, payload);
+      expand_after(payload, out);
       break;
+    case kSpelled: {
+      const auto [text, taken] = spelling(kNextByte, payload);
+      if (spelled_.complete(text, taken)) expand_after({next_word(payload), payload.blob}, out);
+      add_edge(out, {byte_.get()}, kNextByte, payload);
+      break;
+    }
     default:
       add_done(out);
   }
 }
 
 bool UniqueArrayRule::admits(std::uint32_t to, const Payload& payload, const Terminal::Range& range) const {
+  if (to == kFirstByte || to == kNextByte) {
+    const auto [text, taken] = spelling(to, payload);
+    for (std::uint32_t i = range.lo; i < range.hi; ++i)
+      if (spelled_.alive(std::string(text) + spelled_.alphabet()[i], taken)) return true;
+    return false;
+  }
   if (to != kListedString) return true;
   for (std::uint32_t i = range.lo; i < range.hi; ++i) {
     if (!string_seen(payload, i)) return true;
@@ -101,11 +128,21 @@ bool UniqueArrayRule::admits(std::uint32_t to, const Payload& payload, const Ter
 
 bool UniqueArrayRule::on_label(std::uint32_t to, const Payload& payload, std::uint32_t label, const KeyByte* key,
                                Arena& arena, std::uint32_t* state, Payload* out) const {
-  if (to != kListedString && to != kOpenString) return Rule::on_label(to, payload, label, key, arena, state, out);
+  const bool byte = to == kFirstByte || to == kNextByte;
+  if (!byte && to != kListedString && to != kOpenString)
+    return Rule::on_label(to, payload, label, key, arena, state, out);
   const SeenKey* keys = seen_keys(payload);
   std::uint32_t words = spec_.open ? 0 : static_cast<std::uint32_t>((spec_.strings.size() + 63) / 64);
   std::uint64_t* bits = words ? arena.array<std::uint64_t>(words) : nullptr;
   for (std::uint32_t i = 0; i < words; ++i) bits[i] = payload.blob ? payload.blob->bits[i] : 0;
+  if (byte) {
+    const auto [text, taken] = spelling(to, payload);
+    const std::string longer = std::string(text) + spelled_.alphabet()[label];
+    if (!spelled_.alive(longer, taken)) return false;
+    *state = kSpelled;
+    *out = {payload.word, arena.make<Blob>(SpelledValues::keep(longer, taken, arena), words, false, bits)};
+    return true;
+  }
   if (to == kListedString) {
     if (string_seen(payload, label)) return false;
     bits[label / 64] |= std::uint64_t{1} << (label % 64);
@@ -137,6 +174,7 @@ bool UniqueArrayRule::taken_keys(const Payload& payload, const KeyByte* key,
   if (prefix.find('\\') != std::string::npos) return false;
   if (!prefix.empty()) prefix.erase(0, 1);  // the quote
   for (const SeenKey* k = seen_keys(payload); k; k = k->previous) {
+    if (SpelledValues::kept_here(*k)) continue;
     std::string_view text(k->text, k->size);
     if (text.starts_with(prefix)) rests->push_back(text.substr(prefix.size()));
   }
@@ -146,8 +184,9 @@ bool UniqueArrayRule::taken_keys(const Payload& payload, const KeyByte* key,
 
 // ---- shortest ends
 
-std::vector<std::string> UniqueArrayRule::fresh(const Payload& p, std::uint64_t wanted) const {
-  std::vector<std::string> found;
+std::vector<std::string> UniqueArrayRule::fresh(const Payload& p, std::uint64_t wanted,
+                                                const std::vector<std::string>& avoided) const {
+  std::vector<std::string> found = spelled_.fresh({}, seen_keys(p), wanted, avoided);
   for (std::size_t i = 0; i < spec_.literals.size(); ++i) {
     if (!literal_seen(p, i)) found.push_back(spec_.literals[i].terminal->shortest(Terminal::kStart, 0));
   }
@@ -201,7 +240,15 @@ void UniqueArrayRule::write_min(std::uint32_t state, const Payload& payload, End
   std::uint64_t wanted = std::max<std::uint64_t>(n < spec_.min_items ? spec_.min_items - n : 0, state == kItem ? 1 : 0);
   if (state == kOpen) out.append({open_.get()});
   bool comma = state == kAfter;
-  for (const std::string& text : wanted ? fresh(payload, wanted) : std::vector<std::string>{}) {
+  std::vector<std::string> begun;
+  if (state == kSpelled) {
+    const auto [text, taken] = spelling(kNextByte, payload);
+    begun = spelled_.fresh(text, taken, 1);
+    if (!begun.empty()) out.append(std::string_view(begun[0]).substr(text.size()));
+    if (wanted) --wanted;
+    comma = true;
+  }
+  for (const std::string& text : wanted ? fresh(payload, wanted, begun) : std::vector<std::string>{}) {
     if (comma) out.append({comma_.get()});
     comma = true;
     out.append(text);
@@ -210,7 +257,7 @@ void UniqueArrayRule::write_min(std::uint32_t state, const Payload& payload, End
 }
 
 std::size_t UniqueArrayRule::bytes() const {
-  std::size_t total = sizeof *this + spec_.literals.size() * sizeof(Symbol);
+  std::size_t total = sizeof *this + spec_.literals.size() * sizeof(Symbol) + spelled_.bytes();
   for (const std::string& s : spec_.strings) total += sizeof s + s.capacity();
   return total;
 }

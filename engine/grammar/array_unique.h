@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "grammar/rule.h"
+#include "grammar/spelled_values.h"
 
 namespace ag {
 
@@ -14,20 +15,23 @@ struct UniqueArraySpec {
   std::optional<StringLanguage>
       open;                      // or the language that they are of: any state of it has infinitely many completions
   std::vector<Symbol> literals;  // terminals of the other values, one for each value; at most kMaxLiterals
+  // Terminals of values that may run out, or be spelled in several ways. Strings only where `open` is not there.
+  std::vector<TerminalPtr> spelled;
   std::uint64_t min_items = 0;
   std::uint64_t max_items = kNoMax;
   Whitespace whitespace = Whitespace::kFlexible;
 };
 
 // The payload's word is the number of items (low bits) and the literals seen (high bits); its blob has the listed
-// strings seen (bits) or all strings seen (keys). What was seen is not offered again, so there is always a way on while
-// values are left.
+// strings seen (bits) or all strings and spelled values seen (keys; while one is spelled, it is the newest of them). What
+// was seen is not offered again, so there is always a way on while values are left.
 class UniqueArrayRule final : public Rule {
  public:
   static constexpr std::size_t kMaxLiterals = 40;
 
-  // min_items must not be above the number of values.
+  // min_items must not be above the number of values (see enough()).
   UniqueArrayRule(UniqueArraySpec spec, TerminalPool& pool);
+  bool enough() const { return fresh({}, spec_.min_items).size() >= spec_.min_items; }
   void expand(std::uint32_t state, const Payload& payload, Edges& out) const override;
   bool on_label(std::uint32_t to, const Payload& payload, std::uint32_t label, const KeyByte* key, Arena& arena,
                 std::uint32_t* state, Payload* out) const override;
@@ -43,7 +47,18 @@ class UniqueArrayRule final : public Rule {
   std::size_t bytes() const override;
 
  private:
-  enum State : std::uint32_t { kOpen, kFirst, kAfter, kItem, kEnd, kListedString, kOpenString };
+  enum State : std::uint32_t {
+    kOpen,
+    kFirst,
+    kAfter,
+    kItem,
+    kEnd,
+    kListedString,
+    kOpenString,
+    kSpelled,
+    kFirstByte,
+    kNextByte
+  };
   static constexpr std::uint32_t kCountBits = 24;
   static constexpr std::uint64_t kCountMask = (std::uint64_t{1} << kCountBits) - 1;
 
@@ -54,11 +69,16 @@ class UniqueArrayRule final : public Rule {
   bool string_left(const Payload& p) const;
   bool literal_left(const Payload& p) const;
   bool more(const Payload& p) const;
-  // Shortest spellings of `wanted` values that are not there yet.
-  std::vector<std::string> fresh(const Payload& p, std::uint64_t wanted) const;
+  void expand_after(const Payload& p, Edges& out) const;
+  // The spelling so far, on the way to kFirstByte or kNextByte, and what was taken before it.
+  static std::pair<std::string_view, const SeenKey*> spelling(std::uint32_t to, const Payload& p);
+  // Shortest spellings of `wanted` values that are not there yet, nor among `avoided`.
+  std::vector<std::string> fresh(const Payload& p, std::uint64_t wanted,
+                                 const std::vector<std::string>& avoided = {}) const;
 
   UniqueArraySpec spec_;
-  TerminalPtr open_, close_first_, close_, comma_, string_;
+  SpelledValues spelled_;
+  TerminalPtr open_, close_first_, close_, comma_, string_, byte_;
 };
 
 }  // namespace ag

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "grammar/array_unique.h"
 #include "schema/decimal.h"
 #include "schema/keywords.h"
 #include "schema/references.h"
@@ -201,10 +202,13 @@ class Compiler {
   Symbol lower_parts(const Shape& shape);
   std::vector<std::string> spellings(const NumberPart& part, std::string_view value);
   Symbol one_of_texts(std::vector<std::string> texts);
+  static std::string one_of_pattern(const std::vector<std::string>& texts);
   void lower_literals(const Shape& shape, std::vector<Symbol>& out);
   Symbol lower(const ArrayPart& part);
   Symbol lower_counted(const ArrayPart& part);
   std::optional<Symbol> lower_distinct(const ArrayPart& part, std::string* why);
+  bool distinct_numbers(const Shape& item, UniqueArraySpec* spec);
+  bool distinct_strings(const Shape& item, UniqueArraySpec* spec);
   Symbol lower(const ObjectPart& part);
   struct Others {
     KeyClass keys;

@@ -110,9 +110,13 @@ Symbol Compiler::one_of_texts(std::vector<std::string> texts) {
   std::sort(texts.begin(), texts.end());
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
   if (texts.size() == 1) return builder_.literal(texts[0]);
+  return builder_.terminal(pool_.regex(one_of_pattern(texts)));
+}
+
+std::string Compiler::one_of_pattern(const std::vector<std::string>& texts) {
   std::string pattern;
   for (const std::string& t : texts) pattern.append(pattern.empty() ? "" : "|").append(regex_escaped(t));
-  return builder_.terminal(pool_.regex(pattern));
+  return pattern;
 }
 
 // null, true, false and listed numbers: one terminal for all of them.

@@ -1,6 +1,7 @@
 // From array parts to the builder's arrays, and to the rules for contains and uniqueItems.
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "grammar/array_contains.h"
 #include "grammar/array_unique.h"
@@ -12,6 +13,8 @@ namespace {
 
 constexpr std::size_t kMaxListed = 2000;        // states looked at to find a language's strings
 constexpr std::uint64_t kMaxDistinct = 10'000;  // minItems beside uniqueItems
+constexpr std::uint64_t kMaxSpelled = 1'000;    // the same for values that are told apart as they are spelled
+constexpr std::size_t kFewValues = 256;         // of a language whose strings are listed
 
 // Whether from every state of a string's terminal there are infinitely many ways on, so that a new value is always
 // left.
@@ -51,6 +54,25 @@ bool endless(Terminal& terminal) {
   return true;
 }
 
+// Whether at each place in a string few characters may follow, but for escapes.
+bool narrow(Terminal& terminal) {
+  constexpr std::size_t kFew = 32;
+  std::vector<std::uint32_t> todo{Terminal::kStart};
+  std::unordered_set<std::uint32_t> seen(todo.begin(), todo.end());
+  for (std::size_t i = 0; i < todo.size(); ++i) {
+    std::size_t ways = 0;
+    for (unsigned b = 0; b < 256; ++b) {
+      if (b == '\\') continue;
+      std::uint32_t to = terminal.next(todo[i], static_cast<std::uint8_t>(b)) & Terminal::kStateMask;
+      if (to == Terminal::kDead) continue;
+      ++ways;
+      if (seen.insert(to).second) todo.push_back(to);
+    }
+    if (ways > kFew || seen.size() > kMaxListed) return false;
+  }
+  return true;
+}
+
 // The integers of a part with two near bounds, as text.
 std::optional<std::vector<std::string>> few_integers(const NumberPart& part) {
   std::string_view low = part.minimum.empty() ? part.exclusive_minimum : part.minimum;
@@ -72,7 +94,7 @@ Symbol Compiler::lower(const ArrayPart& part) {
     std::string why;
     if (std::optional<Symbol> distinct = lower_distinct(part, &why)) return *distinct;
     unsupported(*part.unique, "uniqueItems", "distinct items cannot be enforced here: " + why,
-                "List the items in an enum, make them strings, set maxItems to 1, or drop uniqueItems.");
+                "Make the items scalars without a greatest length, set maxItems to 1, or drop uniqueItems.");
   }
   if (!part.contains.empty()) return lower_counted(part);
   ArraySpec spec;
@@ -125,8 +147,7 @@ Symbol Compiler::lower_counted(const ArrayPart& part) {
   return builder_.rule(std::make_unique<CountedArrayRule>(std::move(spec), pool_));
 }
 
-// uniqueItems, for items whose values can be told apart as they are read: listed values, and strings. Nothing, with the
-// reason, for others.
+// uniqueItems, for items whose values can be told apart as they are read: scalars. Nothing, with the reason, for others.
 std::optional<Symbol> Compiler::lower_distinct(const ArrayPart& part, std::string* why) {
   auto refuse = [&](const char* reason) {
     *why = reason;
@@ -144,44 +165,86 @@ std::optional<Symbol> Compiler::lower_distinct(const ArrayPart& part, std::strin
   spec.max_items = part.max_items;
   spec.whitespace = options_.whitespace;
 
-  std::map<Decimal, std::vector<std::string>> numbers;  // by value: its spellings
-  for (const NumberPart* p : item.numbers) {
-    std::optional<std::vector<std::string>> few = p->finite ? std::nullopt : few_integers(*p);
-    if (!p->finite && !few) return refuse("an item may be any of many numbers");
-    if (few) {
-      for (const std::string& n : *few) {
-        if (contains(*p, n)) numbers[Decimal::parse(n)] = {n};
-      }
-    }
-    for (std::string_view v : p->values) {
-      for (std::string& spelling : spellings(*p, v)) numbers[Decimal::parse(v)].push_back(std::move(spelling));
-    }
+  if (!distinct_numbers(item, &spec) || !distinct_strings(item, &spec)) {
+    return refuse("the strings that an item may be could run out");
   }
-  auto literal = [&](std::vector<std::string> texts) { spec.literals.push_back(one_of_texts(std::move(texts))); };
-  if (item.scalars & Shape::kNull) literal({"null"});
-  if (item.scalars & Shape::kTrue) literal({"true"});
-  if (item.scalars & Shape::kFalse) literal({"false"});
-  for (auto& [value, texts] : numbers) literal(std::move(texts));
-  if (spec.literals.size() > UniqueArrayRule::kMaxLiterals) return refuse("an item may be any of many numbers");
-
-  for (const StringPart* p : item.strings) {
-    if (p->finite) {
-      spec.strings.insert(spec.strings.end(), p->values.begin(), p->values.end());
-      continue;
-    }
-    if (item.strings.size() > 1) return refuse("an item may be a string of several kinds");
-    TerminalPtr terminal = string_terminal(*p);
-    bool plain = p == &kAnyString;
-    if (!terminal || (!plain && !endless(*terminal))) return refuse("the strings that an item may be could run out");
-    spec.open = language(*p);
-  }
-  std::sort(spec.strings.begin(), spec.strings.end());
-  spec.strings.erase(std::unique(spec.strings.begin(), spec.strings.end()), spec.strings.end());
-  if (!spec.open && spec.strings.size() + spec.literals.size() < spec.min_items) {
+  if (!spec.spelled.empty() && part.min_items > kMaxSpelled) return refuse("minItems is too large");
+  auto rule = std::make_unique<UniqueArrayRule>(std::move(spec), pool_);
+  if (!rule->enough()) {
     conflict("uniqueItems", "there are fewer values than minItems asks for");
     return Symbol{};
   }
-  return builder_.rule(std::make_unique<UniqueArrayRule>(std::move(spec), pool_));
+  return builder_.rule(std::move(rule));
+}
+
+// null, true, false and a few numbers: one literal each. Many numbers are told apart as they are spelled.
+bool Compiler::distinct_numbers(const Shape& item, UniqueArraySpec* spec) {
+  auto literal = [&](std::vector<std::string> texts) { spec->literals.push_back(one_of_texts(std::move(texts))); };
+  if (item.scalars & Shape::kNull) literal({"null"});
+  if (item.scalars & Shape::kTrue) literal({"true"});
+  if (item.scalars & Shape::kFalse) literal({"false"});
+  std::map<Decimal, std::vector<std::string>> listed;  // by value: its spellings
+  bool many = false;
+  for (const NumberPart* p : item.numbers) {
+    std::optional<std::vector<std::string>> few = p->finite ? std::nullopt : few_integers(*p);
+    many = many || (!p->finite && !few);
+    for (const std::string& n : few.value_or(std::vector<std::string>{})) {
+      if (contains(*p, n)) listed[Decimal::parse(n)] = {n};
+    }
+    for (std::string_view v : p->values) {
+      for (std::string& spelling : spellings(*p, v)) listed[Decimal::parse(v)].push_back(std::move(spelling));
+    }
+  }
+  if (!many && spec->literals.size() + listed.size() <= UniqueArrayRule::kMaxLiterals) {
+    for (auto& [value, texts] : listed) literal(std::move(texts));
+    return true;
+  }
+  std::vector<std::string> texts;
+  for (auto& [value, more] : listed) texts.insert(texts.end(), more.begin(), more.end());
+  if (!texts.empty()) spec->spelled.push_back(pool_.regex(one_of_pattern(std::move(texts))));
+  for (const NumberPart* p : item.numbers) {
+    if (p->finite || few_integers(*p)) continue;
+    if (TerminalPtr terminal = number_terminal(*p)) spec->spelled.push_back(std::move(terminal));
+  }
+  return true;
+}
+
+// Listed strings; or those of one kind that always has more; or strings that are told apart as they are spelled, where
+// few characters may follow each other. False for others: which prefix of theirs is used up, no mask could say.
+bool Compiler::distinct_strings(const Shape& item, UniqueArraySpec* spec) {
+  std::vector<const StringPart*> open;
+  std::vector<std::string> listed;
+  for (const StringPart* p : item.strings) {
+    if (p->finite) {
+      listed.insert(listed.end(), p->values.begin(), p->values.end());
+    } else if (std::optional<std::vector<std::string>> values = finite_values(language(*p), kFewValues)) {
+      listed.insert(listed.end(), values->begin(), values->end());
+    } else {
+      open.push_back(p);
+    }
+  }
+  std::sort(listed.begin(), listed.end());
+  listed.erase(std::unique(listed.begin(), listed.end()), listed.end());
+  if (open.empty()) {
+    spec->strings = std::move(listed);
+    return true;
+  }
+  if (open.size() == 1) {
+    std::erase_if(listed, [&](const std::string& v) { return contains(*open[0], v); });
+    TerminalPtr terminal = string_terminal(*open[0]);
+    if (listed.empty() && terminal && (open[0] == &kAnyString || endless(*terminal))) {
+      spec->open = language(*open[0]);
+      return true;
+    }
+  }
+  std::vector<TerminalPtr> kinds;
+  if (!listed.empty()) kinds.push_back(pool_.json_strings(listed));
+  for (const StringPart* p : open) {
+    if (TerminalPtr terminal = string_terminal(*p)) kinds.push_back(std::move(terminal));
+  }
+  if (!std::all_of(kinds.begin(), kinds.end(), [](const TerminalPtr& t) { return narrow(*t); })) return false;
+  spec->spelled.insert(spec->spelled.end(), kinds.begin(), kinds.end());
+  return true;
 }
 
 }  // namespace ag::schema
