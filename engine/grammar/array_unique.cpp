@@ -1,6 +1,7 @@
 #include "grammar/array_unique.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <queue>
 
@@ -33,11 +34,17 @@ UniqueArrayRule::UniqueArrayRule(UniqueArraySpec spec, TerminalPool& pool)
   close_ = pool.punctuation(']', true, false, spec_.whitespace);
   comma_ = pool.punctuation(',', true, true, spec_.whitespace);
   if (spec_.open) {
-    string_ = pool.json_string(*spec_.open);
+    StringLanguage shorter = *spec_.open;
+    strings_.push_back(pool.json_string(shorter));
+    while (shorter.max_length != kNoMax && strings_.size() < kLengths &&
+           shorter.max_length > std::max<std::uint64_t>(shorter.min_length, 1)) {
+      --shorter.max_length;
+      strings_.push_back(pool.json_string(shorter));
+    }
   } else if (!spec_.strings.empty()) {
     KeyLanguage values;
     values.names = spec_.strings;
-    string_ = pool.json_key(values);
+    strings_.push_back(pool.json_key(values));
   }
   std::vector<std::string> bytes;
   for (const char c : spelled_.alphabet()) bytes.emplace_back(1, c);
@@ -49,8 +56,24 @@ std::uint64_t UniqueArrayRule::next_word(const Payload& p) const {
   return (p.word & ~kCountMask) | std::min(count(p) + 1, std::min(limit, kCountMask));
 }
 
+Terminal* UniqueArrayRule::string(const Payload& p) const {
+  if (strings_.empty()) return nullptr;
+  if (!spec_.open || spec_.open->max_length == kNoMax) return strings_[0].get();
+  std::uint32_t met = 0;  // bit i: a string of the i-th terminal's greatest length
+  for (const SeenKey* key = seen_keys(p); key; key = key->previous) {
+    if (SpelledValues::kept_here(*key)) continue;
+    const std::string_view text(key->text, key->size);
+    const auto length = static_cast<std::uint64_t>(
+        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<std::uint8_t>(c) & 0xc0) != 0x80; }));
+    const std::uint64_t below = spec_.open->max_length - length;
+    if (below < strings_.size()) met |= 1u << below;
+  }
+  const auto i = static_cast<std::size_t>(std::countr_one(met));
+  return i < strings_.size() ? strings_[i].get() : nullptr;
+}
+
 bool UniqueArrayRule::string_left(const Payload& p) const {
-  if (spec_.open) return true;
+  if (spec_.open) return string(p) != nullptr;
   for (std::size_t i = 0; i < spec_.strings.size(); ++i) {
     if (!string_seen(p, i)) return true;
   }
@@ -90,8 +113,8 @@ void UniqueArrayRule::expand(std::uint32_t state, const Payload& payload, Edges&
       [[fallthrough]];
     case kItem:
       if (spelled_.alive({}, seen_keys(payload))) add_edge(out, {byte_.get()}, kFirstByte, payload);
-      if (string_ && string_left(payload))
-        add_edge(out, {string_.get()}, spec_.open ? kOpenString : kListedString, payload);
+      if (Terminal* strings = string(payload); strings && string_left(payload))
+        add_edge(out, {strings}, spec_.open ? kOpenString : kListedString, payload);
       for (std::size_t i = 0; i < spec_.literals.size(); ++i) {
         if (literal_seen(payload, i)) continue;
         add_edge(out, spec_.literals[i], kAfter,
@@ -193,7 +216,7 @@ std::vector<std::string> UniqueArrayRule::fresh(const Payload& p, std::uint64_t 
   for (std::size_t i = 0; i < spec_.strings.size(); ++i) {
     if (!string_seen(p, i)) found.push_back(ObjectRule::quoted(spec_.strings[i]));
   }
-  if (spec_.open) {
+  if (Terminal* strings = spec_.open ? string(p) : nullptr) {
     // Strings of the language, shorter ones first, without escapes: from each prefix the shortest completion.
     struct Prefix {
       std::string text;
@@ -203,22 +226,22 @@ std::vector<std::string> UniqueArrayRule::fresh(const Payload& p, std::uint64_t 
       bool operator<(const Prefix& other) const { return text.size() + rest > other.text.size() + other.rest; }
     };
     std::priority_queue<Prefix> queue;
-    queue.push({"", Terminal::kStart, 0, string_->min_rest(Terminal::kStart, 0)});
-    std::uint64_t strings = 0;
-    while (!queue.empty() && strings < wanted) {
+    queue.push({"", Terminal::kStart, 0, strings->min_rest(Terminal::kStart, 0)});
+    std::uint64_t enough = 0;
+    while (!queue.empty() && enough < wanted) {
       Prefix at = queue.top();
       queue.pop();
-      if (string_->accepting(at.state)) {
+      if (strings->accepting(at.state)) {
         std::string_view value = std::string_view(at.text).substr(1, at.text.size() - 2);
-        if (!contains_key(seen_keys(p), value)) found.push_back(at.text), ++strings;
+        if (!contains_key(seen_keys(p), value)) found.push_back(at.text), ++enough;
         continue;
       }
       for (unsigned b = 0x20; b < 256; ++b) {
         if (b == '\\') continue;
-        std::uint32_t next = string_->next(at.state, static_cast<std::uint8_t>(b)), to = next & Terminal::kStateMask;
+        std::uint32_t next = strings->next(at.state, static_cast<std::uint8_t>(b)), to = next & Terminal::kStateMask;
         std::uint64_t units = at.units + (next & Terminal::kUnit ? 1 : 0);
-        if (next == Terminal::kDead || ((next & Terminal::kClose) && units < string_->min_units())) continue;
-        queue.push({at.text + static_cast<char>(b), to, units, string_->min_rest(to, units)});
+        if (next == Terminal::kDead || ((next & Terminal::kClose) && units < strings->min_units())) continue;
+        queue.push({at.text + static_cast<char>(b), to, units, strings->min_rest(to, units)});
       }
     }
   }

@@ -12,8 +12,10 @@ namespace ag {
 
 struct UniqueArraySpec {
   std::vector<std::string> strings;  // the strings that an item may be, when they are finitely many
-  std::optional<StringLanguage>
-      open;                      // or the language that they are of: any state of it has infinitely many completions
+  // Or the language that they are of: any state of it has infinitely many completions, but for a greatest length. Then
+  // any start of a string can be completed to one of that length or of a lesser one, and min_items is at most kLengths
+  // and at most the number of lengths.
+  std::optional<StringLanguage> open;
   std::vector<Symbol> literals;  // terminals of the other values, one for each value; at most kMaxLiterals
   // Terminals of values that may run out, or be spelled in several ways. Strings only where `open` is not there.
   std::vector<TerminalPtr> spelled;
@@ -27,7 +29,7 @@ struct UniqueArraySpec {
 // was seen is not offered again, so there is always a way on while values are left.
 class UniqueArrayRule final : public Rule {
  public:
-  static constexpr std::size_t kMaxLiterals = 40;
+  static constexpr std::size_t kMaxLiterals = 40, kLengths = 8;
 
   // min_items must not be above the number of values (see enough()).
   UniqueArrayRule(UniqueArraySpec spec, TerminalPool& pool);
@@ -66,6 +68,9 @@ class UniqueArrayRule final : public Rule {
   std::uint64_t next_word(const Payload& p) const;
   bool literal_seen(const Payload& p, std::size_t i) const { return p.word >> (kCountBits + i) & 1; }
   bool string_seen(const Payload& p, std::size_t i) const { return p.blob && p.blob->bits[i / 64] >> (i % 64) & 1; }
+  // Which terminal reads the next string. Of bounded strings the one whose greatest length no string seen has: where a
+  // string has come so far, it is new. Null when there is none.
+  Terminal* string(const Payload& p) const;
   bool string_left(const Payload& p) const;
   bool literal_left(const Payload& p) const;
   bool more(const Payload& p) const;
@@ -78,7 +83,8 @@ class UniqueArrayRule final : public Rule {
 
   UniqueArraySpec spec_;
   SpelledValues spelled_;
-  TerminalPtr open_, close_first_, close_, comma_, string_, byte_;
+  TerminalPtr open_, close_first_, close_, comma_, byte_;
+  std::vector<TerminalPtr> strings_;  // more than one: each is for strings that are shorter by one
 };
 
 }  // namespace ag

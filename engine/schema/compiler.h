@@ -208,7 +208,7 @@ class Compiler {
   Symbol lower_counted(const ArrayPart& part);
   std::optional<Symbol> lower_distinct(const ArrayPart& part, std::string* why);
   bool distinct_numbers(const Shape& item, UniqueArraySpec* spec);
-  bool distinct_strings(const Shape& item, UniqueArraySpec* spec);
+  bool distinct_strings(const ArrayPart& part, UniqueArraySpec* spec);
   Symbol lower(const ObjectPart& part);
   struct Others {
     KeyClass keys;

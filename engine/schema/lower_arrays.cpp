@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kMaxListed = 2000;        // states looked at to find a language's strings
 constexpr std::uint64_t kMaxDistinct = 10'000;  // minItems beside uniqueItems
 constexpr std::uint64_t kMaxSpelled = 1'000;    // the same for values that are told apart as they are spelled
+constexpr std::uint64_t kLong = 16;             // characters, which few strings will have if they may be shorter
 constexpr std::size_t kFewValues = 256;         // of a language whose strings are listed
 
 // Whether from every state of a string's terminal there are infinitely many ways on, so that a new value is always
@@ -165,7 +166,7 @@ std::optional<Symbol> Compiler::lower_distinct(const ArrayPart& part, std::strin
   spec.max_items = part.max_items;
   spec.whitespace = options_.whitespace;
 
-  if (!distinct_numbers(item, &spec) || !distinct_strings(item, &spec)) {
+  if (!distinct_numbers(item, &spec) || !distinct_strings(part, &spec)) {
     return refuse("the strings that an item may be could run out");
   }
   if (!spec.spelled.empty() && part.min_items > kMaxSpelled) return refuse("minItems is too large");
@@ -209,9 +210,10 @@ bool Compiler::distinct_numbers(const Shape& item, UniqueArraySpec* spec) {
   return true;
 }
 
-// Listed strings; or those of one kind that always has more; or strings that are told apart as they are spelled, where
+// Listed strings; or those of one kind that always has more, but for those of a greatest length; or strings that are told apart as they are spelled, where
 // few characters may follow each other. False for others: which prefix of theirs is used up, no mask could say.
-bool Compiler::distinct_strings(const Shape& item, UniqueArraySpec* spec) {
+bool Compiler::distinct_strings(const ArrayPart& part, UniqueArraySpec* spec) {
+  const Shape& item = *shape(part.item);
   std::vector<const StringPart*> open;
   std::vector<std::string> listed;
   for (const StringPart* p : item.strings) {
@@ -232,8 +234,19 @@ bool Compiler::distinct_strings(const Shape& item, UniqueArraySpec* spec) {
   if (open.size() == 1) {
     std::erase_if(listed, [&](const std::string& v) { return contains(*open[0], v); });
     TerminalPtr terminal = string_terminal(*open[0]);
-    if (listed.empty() && terminal && (open[0] == &kAnyString || endless(*terminal))) {
+    const bool bounded = terminal && terminal->counted() && terminal->max_units() != kNoMax;
+    StringLanguage unbounded = language(*open[0]);
+    unbounded.max_length = kNoMax;
+    const std::uint64_t lengths =
+        std::min<std::uint64_t>(open[0]->max_length - open[0]->min_length, UniqueArrayRule::kLengths);
+    const bool room =
+        !bounded || (open[0]->max_length >= kLong && std::max<std::uint64_t>(spec->min_items, 1) <= lengths);
+    if (listed.empty() && terminal && room &&
+        (open[0] == &kAnyString || endless(*(bounded ? pool_.json_string(unbounded) : terminal)))) {
       spec->open = language(*open[0]);
+      if (bounded)
+        note(Note::kNarrowed, *part.unique, "uniqueItems",
+             "after a string of the greatest length come shorter ones only");
       return true;
     }
   }

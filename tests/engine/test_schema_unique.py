@@ -36,6 +36,7 @@ KINDS: dict[str, Any] = {
     "colours": COLOUR,
     "colours and numbers": {"anyOf": [COLOUR, {"type": "integer", "maximum": 3}, {"const": None}]},
     "factors": {"type": "string", "pattern": "^\\d+(\\.\\d+)?x$"},
+    "short strings": {"type": "string", "minLength": 1, "maxLength": 16},
     "three digits": {"type": "string", "pattern": "^[01]{3}$"},
     "listed or any": {"anyOf": [{"enum": ["a", "b"]}, {"type": "string"}]},
     "fifty numbers": {"enum": [*range(50), 0.25, "x", None]},
@@ -207,9 +208,26 @@ def test_verdicts_are_jsonschemas(kind: str, value: list[Any], least: int) -> No
     assert takes(compiled(schema), document) == judge.is_valid(exact), document
 
 
+def test_strings_of_the_greatest_length_come_once() -> None:
+    grammar = compiled(unique(KINDS["short strings"], minItems=2))
+    assert [row.why for row in grammar.report.narrowed] == [
+        "after a string of the greatest length come shorter ones only"
+    ]
+    long = ["x" * 16, "é" * 14 + "x", "y" * 14]
+    assert takes(grammar, json.dumps(long))
+    assert takes(grammar, json.dumps(long[1:], ensure_ascii=False))
+    assert not takes(grammar, json.dumps(["x" * 17, "a"]))
+    assert not takes(grammar, json.dumps(["x" * 16, "x" * 16]))
+    matcher = grammar.matcher()
+    assert matcher.accept_bytes(json.dumps(long)[:-1].encode())
+    assert matcher.fork().accept_bytes(b', "' + b"z" * 13 + b'"')
+    assert not matcher.fork().accept_bytes(b', "' + b"z" * 14)  # three lengths are used up, and none is taken twice
+
+
 def test_what_cannot_be_told_apart_is_refused() -> None:
     for items in (
-        {"type": "string", "maxLength": 40},  # a string of 39 may have one character left, and that be taken
+        {"type": "string", "maxLength": 4},  # of three characters, all that may follow could be taken
+        {"type": "string", "minLength": 40, "maxLength": 40},
         {"type": "string", "pattern": "^[a-zA-Z0-9]{1,39}$"},
         {"anyOf": [{"enum": ["a"]}, {"type": "string", "pattern": "^b.*$"}]},
     ):
