@@ -210,6 +210,8 @@ void BoundedDfa::measure() {
   for (State s = 1; s < n; ++s) {
     std::vector<Edge>& edges = edges_[s];
     for (const Piece& piece : base_->row(s)) {
+      for (Cp c = piece.lo; c <= std::min<Cp>(piece.hi, 0x7f); ++c) characters_.set(static_cast<std::uint8_t>(c));
+      characters_.other = characters_.other || piece.hi > 0x7f;
       if (at[piece.to] == 0) {
         edges.push_back({piece.to, {kNoRest, kNoRest}});
         at[piece.to] = static_cast<std::uint32_t>(edges.size());
@@ -277,6 +279,15 @@ CpAutomaton::State BoundedDfa::intern(State base, std::uint64_t count) {
     bytes_ += sizeof(Place) + 48;
   }
   return it->second;
+}
+
+// Enough room for a whole token (and a character begun before it, and one after it), and then for some completion of
+// each state: the least ones are among the first transient_ + period_ lengths.
+CpAutomaton::State BoundedDfa::alike(State state, Runs& runs, bool escaped) {
+  const Place& here = places_[state];
+  if (here.count <= min_ || max_ == kNoMax) return state;
+  const std::uint64_t room = std::uint64_t{runs.longest_run(characters_, escaped)} + 2 + transient_ + period_;
+  return max_ - here.count >= room ? intern(here.base, min_) : state;
 }
 
 bool BoundedDfa::accepting(State state) {

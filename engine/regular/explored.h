@@ -59,6 +59,9 @@ class BoundedDfa final : public CpAutomaton {
   const Pieces& row(State state) override;
   bool accepting(State state) override;
   std::uint32_t min_cost(State state, std::uint32_t label, bool quoted) override;
+  bool counts() const override { return max_ != kNoMax && max_ - min_ > transient_ + period_; }
+  // Far from the greatest length it makes no difference how far.
+  State alike(State state, Runs& runs, bool escaped) override;
   std::size_t bytes() const override { return sizeof(*this) + base_->bytes() + bytes_; }
 
  private:
@@ -82,6 +85,7 @@ class BoundedDfa final : public CpAutomaton {
 
   std::unique_ptr<ExploredDfa> base_;
   std::uint64_t min_, max_;
+  Characters characters_;  // that occur
   std::vector<std::vector<Edge>> edges_;
   // lengths_[l]: the states with a completion of l characters; from transient_ on the rows repeat with period_.
   std::vector<Bits> lengths_;

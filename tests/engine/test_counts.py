@@ -57,6 +57,14 @@ def test_a_counted_pattern_has_the_masks_of_a_walk(pattern: str, seed: int) -> N
     walk(JsonSchema({"type": "string", "pattern": f"^{pattern}$"}), seed, 12, SHARED)
 
 
+BOUNDED = ("^a(-?[a-z0-9])*$", "^([a-z]+-)*[a-z]$", "^(aa|é)*$", "^(\\S+\\s+){0,9}\\S+$", "^(a{7}|7{5})*$", "b|c")
+
+
+@given(st.sampled_from(BOUNDED), st.integers(0, 40), st.integers(8, 300), st.integers(0, 99))
+def test_a_bounded_pattern_has_the_masks_of_a_walk(pattern: str, least: int, more: int, seed: int) -> None:
+    walk(JsonSchema({"type": "string", "pattern": pattern, "minLength": least, "maxLength": least + more}), seed, 14)
+
+
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 99))
 def test_a_bounded_string_has_the_masks_of_a_walk(least: int, more: int, seed: int) -> None:
     walk(JsonSchema({"type": "string", "minLength": least, "maxLength": least + more}), seed, 10, SHARED)
