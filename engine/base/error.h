@@ -42,7 +42,7 @@ struct Limits {
   std::uint64_t max_nodes = 1'000'000;     // expression nodes
   std::uint64_t max_dfa_states = 100'000;  // states of one terminal
   std::uint32_t max_depth = 10'000;        // nesting
-  std::uint64_t max_shortest = 1 << 22;    // bytes of the shortest text
+  std::uint64_t max_shortest = 1 << 20;    // bytes of the shortest text
 };
 
 inline constexpr std::uint64_t kNoMax = ~std::uint64_t{0};  // an absent upper bound
