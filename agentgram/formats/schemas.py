@@ -127,7 +127,39 @@ def variants(schema: Schema) -> list[Schema]:
     ):
         return [schema]
     rest = {k: v for k, v in schema.items() if k != "anyOf"}
-    return [{**rest, **option} for option in options]
+    # One that nothing satisfies would take the others with it; where it is all of them, the engine says why.
+    possible = [option for option in options if _is_possible(option)]
+    return [{**rest, **option} for option in possible or options]
+
+
+def _is_possible(option: Schema) -> bool:
+    """Whether what several rules ask of one argument can hold together, for each that has to be written."""
+    needed = (option["properties"].get(key) for key in option.get("required", ()))
+    return all(_can_hold(repr(part), part) for part in needed if isinstance(part, Mapping) and "allOf" in part)
+
+
+def _can_hold(key: str, schema: Schema) -> bool:
+    known = _HOLDS.get(key)
+    if known is None:
+        if len(_HOLDS) >= _MOST:
+            _HOLDS.clear()
+        known = _HOLDS[key] = "$ref" in key or _compiles(schema)
+    return known
+
+
+def _compiles(schema: Schema) -> bool:
+    from agentgram.engine import Engine, Vocabulary
+
+    try:
+        Engine.shared(Vocabulary.byte_level()).compile(JsonSchema(schema, unsupported="relax"))
+    except GrammarError as error:
+        return not error.unsatisfiable
+    return True
+
+
+_HOLDS: dict[str, bool] = {}
+_MOST = 4096
+"""How many schemas are remembered."""
 
 
 def members(schema: Schema, tool: str, unsupported: Unsupported) -> tuple[dict[str, Any], set[str], Any]:

@@ -252,7 +252,7 @@ class SurfaceCodec:
         if kinds(schema, root) != {"string"} or constraints(schema) not in ({"const"}, {"enum"}):
             return []
         listed = [schema["const"]] if "const" in schema else schema["enum"]
-        strings = [v for v in dict.fromkeys(listed) if isinstance(v, str)]
+        strings = list(dict.fromkeys(v for v in listed if isinstance(v, str)))
         if not self.quote:
             return [e.Lit(f"'{v}'") for v in strings if re.fullmatch(_SINGLE, f"'{v}'") and "\\" not in v]
         quote = spelled(self.quote, slot.tokens)

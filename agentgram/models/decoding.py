@@ -148,11 +148,11 @@ class Decoder:
             return self.grammar(request, prompt, keep=keep)
         except GrammarError as error:
             left = tuple(tool for tool in request.tools if self._has_calls(tool)) if error.unsatisfiable else ()
-            wanted = request.tool_choice == "required" and not left
+            wanted = request.tool_choice != "auto" and not left
             if wanted or not error.unsatisfiable or len(left) == len(request.tools):
                 raise
             try:
-                fewer = replace(request, tools=left)
+                fewer = replace(request, tools=left) if left else replace(request, tool_choice="none")
             except DefinitionError:  # tool_choice names one of them
                 raise error from None
         return self.grammar(fewer, prompt, keep=keep)
@@ -211,8 +211,11 @@ class _Turn:
         self.context = decoder.context
         # Where the turn has to hold a call, whether one fits must be known from the start.
         free = request.permitted.tool_choice == "auto" and request.permitted.output_schema is None
-        common = request.common if free and declared is not None else None
-        self.gate = Gate(request.permitted, common, lambda request, keep: decoder.permitted(request, prompt, keep))
+        permitted, common = request.permitted, request.common if free and declared is not None else None
+        if not permitted.tools and request.declared.tools:
+            # Where a message is a call by how it begins, text must not begin so: that takes knowing that there are any.
+            permitted, common = replace(request.declared, tool_choice="none"), None
+        self.gate = Gate(permitted, common, lambda request, keep: decoder.permitted(request, prompt, keep))
         self.declared = declared.matcher() if declared is not None else None
         # By what is declared: the beginning of a call that will be denied is then held back like any other's.
         self.seen = request.permitted if declared is None else request.declared
@@ -221,8 +224,10 @@ class _Turn:
         self.ends = ends_mask(self.vocabulary)
         self.random = generator(request.settings.seed, request.step)
         self.tokens: list[int] = []
+        self.chosen: list[bool] = []
+        """Which of the tokens the model chose; the others were forced."""
         self.sampled = 0
-        self.forced = 0
+        """Tokens that it chose besides: the end, and where a denied call would have gone."""
         self.begun: dict[str, int] = {}
         """Calls of each tool that the turn holds."""
         self.budget = request.settings.max_tokens
@@ -262,9 +267,7 @@ class _Turn:
                 self.sampled += legal if chosen else 0
                 yield from self._end("stop")
                 return
-            written = len(self.tokens)
-            events, ending = self._append(tokens[:legal])
-            self._count(len(self.tokens) - written, chosen)
+            events, ending = self._append(tokens[:legal], chosen=chosen)
             yield from events
             if ending is not None:
                 yield from ending
@@ -305,11 +308,7 @@ class _Turn:
                 _must(self.declared.accept(token), self, token)
         return True
 
-    def _count(self, tokens: int, chosen: bool) -> None:
-        self.sampled += tokens if chosen else 0
-        self.forced += 0 if chosen else tokens
-
-    def _append(self, tokens: Sequence[int]) -> tuple[list[ModelEvent], Iterator[ModelEvent] | None]:
+    def _append(self, tokens: Sequence[int], *, chosen: bool) -> tuple[list[ModelEvent], Iterator[ModelEvent] | None]:
         """What the tokens tell; and how the turn ends, where they begin a call too many, or one that is not permitted.
 
         What a call of a tool may hold is known for sure once it begins: no token of it is appended before.
@@ -320,6 +319,7 @@ class _Turn:
         written = len(self.tokens)
         for token in tokens:
             self.tokens.append(token)
+            self.chosen.append(chosen)
             settled = self.parser.commit_offset
             for event in self.parser.feed_token(token):
                 if isinstance(event, ToolCallStart):
@@ -347,7 +347,7 @@ class _Turn:
         """Makes the turn as it was when it had so many tokens."""
         assert self.declared is not None, "one grammar cannot disagree with itself"
         self.declared.rollback(self.declared.depth - length)
-        self.tokens = self.tokens[:length]
+        self.tokens, self.chosen = self.tokens[:length], self.chosen[:length]
         self.parser = self._parser()
         for token in self.tokens:
             self.parser.feed_token(token)
@@ -377,8 +377,7 @@ class _Turn:
         tokens = self.gate.matcher.shortest_end_tokens()
         for token in tokens:
             _must(self.gate.matcher.accept(token), self, token)
-        self.forced += len(tokens)
-        events, ending = self._append(tokens)
+        events, ending = self._append(tokens, chosen=False)
         yield from events
         yield from self._end("length") if ending is None else ending
 
@@ -416,8 +415,8 @@ class _Turn:
             step=self.request.step,
             message=message,
             input_tokens=self.start,
-            sampled_tokens=self.sampled,
-            forced_tokens=self.forced,
+            sampled_tokens=self.sampled + sum(self.chosen),
+            forced_tokens=len(self.chosen) - sum(self.chosen),
             enforced_by="grammar",
             finish=finish,
         )

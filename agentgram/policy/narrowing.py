@@ -194,7 +194,11 @@ def spelled_alike(sampled: ToolDefinition, permitted: ToolDefinition) -> ToolDef
 
 
 def _asks_of_texts(schema: Any) -> bool:
-    return not _is_no_text(schema) and bool(schema.keys() - {"type", "enum", "const", *_ANNOTATIONS})
+    if _is_no_text(schema):
+        return False
+    listed = [schema["const"]] if "const" in schema else schema.get("enum", ())
+    mixed = len({isinstance(value, str) for value in listed}) > 1  # texts are then told from what else is listed
+    return mixed or bool(schema.keys() - {"type", "enum", "const", *_ANNOTATIONS})
 
 
 def _is_no_text(schema: Any) -> bool:

@@ -110,6 +110,47 @@ def test_a_tool_of_which_nothing_is_left_to_a_user_is_refused_like_any_other(nam
         only.run_sync("x", user=EVE, tool_choice="required")
 
 
+@EVERY_FORMAT
+def test_where_nothing_is_allowed_no_text_is_a_call(name: str) -> None:
+    fmt = format_of(name)
+    wishes = [fmt.print_call(pay.definition, {"amount": 1}), fmt.print_call(pay.definition, {})]
+    for denied in (Policy(), Policy(allow("pay", where={"to": (same_as("user.id"), matches("x.*"))}))):
+        for seed in range(4):
+            seen: list[Any] = []
+            model = AdversarialModel([wishes[seed % 2]], format=fmt, seed=seed)
+            run(model, denied, on_event=lambda event, _, seen=seen: seen.append(event))
+            assert not [event for event in seen if isinstance(event, ToolCallEnd)], model.outputs
+
+
+@EVERY_FORMAT
+def test_a_rule_that_can_never_hold_takes_nothing_from_another_one(name: str) -> None:
+    never = allow("pay", where={"amount": matches("x*")})
+    policy = Policy(allow("look"), never, allow("pay", where={"amount": {"type": "integer"}, "to": "bob"}))
+    fmt = format_of(name)
+    wish = fmt.print_call(pay.definition, {"amount": 3, "to": "bob"})
+    result = run(AdversarialModel([wish], format=fmt, seed=1), policy)
+    assert (result.denied, [call.arguments for call in result.calls]) == ((), [{"amount": 3, "to": "bob"}])
+
+
+@EVERY_FORMAT
+def test_a_list_of_values_may_hold_any(name: str) -> None:
+    item = Tool.from_schema(
+        "give", {"properties": {"what": {}}, "required": ["what"]}, run=lambda what: RAN.append(what)
+    )
+    policy = Policy(allow("give", where={"what": one_of("x", 1, [], ["a"])}))
+    fmt = format_of(name)
+    for value in ("x", 1, ["a"]):
+        spelled = policy.decide(EVE, item).steered
+        assert spelled is not None
+        wish = fmt.print_call(spelled, {"what": value})
+        model = AdversarialModel([wish], format=fmt, seed=1)
+        try:
+            result = Agent(model, tools=[item], policy=policy).run_sync("x", user=EVE, limits=Limits(steps=1))
+        except LimitExceeded as error:
+            result = error.run
+        assert [call.arguments for call in result.calls] == [{"what": value}], model.outputs
+
+
 NUMBERS = {"500": True, "5E2": True, "5e+2": True, "500.0": True, "0.5e3": True, "1e999": True, "-0.1": True}
 """Spellings of numbers, and whether the number is refused; the others may be refused for their spelling."""
 NUMBERS |= {"5E1": False, "50.0": False, "0.5e1": False, "0e9": False, "-0": False}
