@@ -149,6 +149,10 @@ ObjectRule::ObjectRule(ObjectSpec spec, TerminalPool& pool) : spec_(std::move(sp
     }
   }
   settle();
+  if (spec_.needs && spec_.max_properties != kNoMax && !other_key_) {
+    pool_ = &pool;
+    keys_ = std::move(keys);
+  }
 }
 
 void ObjectRule::settle() {
@@ -194,6 +198,31 @@ void ObjectRule::settle() {
     required_from_[i] = required_from_[i + 1] + (spec_.members[i].required ? 1 : 0);
     usable_from_[i] = usable_from_[i + 1] + (usable_[i] ? 1 : 0);
   }
+  if (pool_) make_last_keys();
+}
+
+void ObjectRule::make_last_keys() {
+  last_keys_.assign(keys_for_.size(), nullptr);
+  for (std::uint32_t needs = 1; needs < keys_for_.size(); ++needs) {
+    if (keys_for_[needs] == kNever) continue;
+    KeyLanguage keys = keys_;
+    for (std::uint32_t j = 0; j < spec_.others.size(); ++j) {
+      const auto& meeting = spec_.others[j].meeting;
+      const bool helps = other_usable_[j] && std::any_of(meeting.begin(), meeting.end(), [&](const auto& way) {
+                           return is_productive(way.second) && keys_for_[needs & ~way.first] < keys_for_[needs];
+                         });
+      if (!helps && std::find(keys.barred.begin(), keys.barred.end(), j) == keys.barred.end()) keys.barred.push_back(j);
+    }
+    std::sort(keys.barred.begin(), keys.barred.end());
+    last_keys_[needs] = pool_->json_key(keys);
+  }
+}
+
+// A key of another class must not be begun where it could not be the last.
+Terminal* ObjectRule::key(const Payload& p, const Word& w) const {
+  if (last_keys_.empty() || unmet(w.met) == 0) return key_.get();
+  const bool room = w.count + missing(p, w) + keys_to_come(w) < spec_.max_properties;
+  return (room ? key_ : last_keys_[unmet(w.met)]).get();
 }
 
 std::size_t ObjectRule::bytes() const {
@@ -306,7 +335,7 @@ void ObjectRule::expand(std::uint32_t state, const Payload& payload, Edges& out)
       if (may_close(payload, w)) add_edge(out, {close_first_.get()}, kEnd, {});
       [[fallthrough]];
     case kKey:
-      if (key_ && any_next(payload, w)) add_edge(out, {key_.get()}, kColon, payload);
+      if (Terminal* keys = key(payload, w); keys && any_next(payload, w)) add_edge(out, {keys}, kColon, payload);
       if (other_key_ && others_allowed(payload, w)) add_edge(out, {other_key_.get()}, kOtherColon, payload);
       break;
     case kColon:

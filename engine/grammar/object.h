@@ -85,6 +85,8 @@ class ObjectRule final : public Rule {
   // Keys that it takes to meet the needs that are not met yet.
   std::uint32_t keys_to_come(const Word& w) const { return spec_.needs ? keys_for_[unmet(w.met)] : 0; }
   std::uint32_t clip(std::uint64_t count) const;
+  Terminal* key(const Payload& p, const Word& w) const;
+  void make_last_keys();
 
   // A shortest rest: picks (members, or a class's fresh keys), in an order that is allowed.
   struct Pick {
@@ -117,6 +119,11 @@ class ObjectRule final : public Rule {
   TerminalPtr other_key_;
   std::vector<std::string> names_;  // sorted: declared and forbidden names, where other_key_ is used
   TerminalPtr open_, close_first_, close_, comma_, colon_, key_;
+  // Where there is only just room for the keys that meet what is needed: by the needs that are not met, the keys of the
+  // classes that meet some of them.
+  std::vector<TerminalPtr> last_keys_;
+  TerminalPool* pool_ = nullptr;  // for these
+  KeyLanguage keys_;
 };
 
 }  // namespace ag

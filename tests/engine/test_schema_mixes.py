@@ -17,10 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgram.engine import Grammar, allocate_mask
 from agentgram.errors import GrammarError
-from tests.engine.ecma import for_python
-from tests.engine.schemas import compiled, engine
+from tests.engine.schemas import compiled, for_jsonschema, walk
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "maskbench-dev.jsonl.gz"
 MOST = 3_000  # characters of one sub-schema
@@ -67,23 +65,6 @@ def known(schema: dict[str, Any]) -> bool:
     return not any(word in text for word in ('"id"', '"dependencies"', '"format"', '"content', ': true, "exclusive'))
 
 
-def for_jsonschema(schema: Any) -> Any:
-    """The schema with Python's patterns."""
-    if isinstance(schema, list):
-        return [for_jsonschema(value) for value in schema]
-    if not isinstance(schema, dict):
-        return schema
-    out = {word: for_jsonschema(value) for word, value in schema.items()}
-    if isinstance(schema.get("pattern"), str):
-        out["pattern"] = for_python(schema["pattern"])
-        re.compile(out["pattern"])
-    if isinstance(schema.get("patternProperties"), dict):
-        out["patternProperties"] = {for_python(key): value for key, value in out["patternProperties"].items()}
-        for key in out["patternProperties"]:
-            re.compile(key)
-    return out
-
-
 def mix(rng: random.Random) -> dict[str, Any]:
     a, b, c = (rng.choice(pool()) for _ in range(3))
     match rng.choice(MIXES):
@@ -99,22 +80,6 @@ def mix(rng: random.Random) -> dict[str, Any]:
             return {**a, **b}
         case word:
             return {word: [a, b, c][: rng.randint(2, 3)]}
-
-
-def walk(grammar: Grammar, rng: random.Random, most: int) -> bytes:
-    """A whole document: random bytes that the masks allow, then the shortest end."""
-    matcher, mask = grammar.matcher(), allocate_mask(1, engine().vocab.size)
-    out = bytearray()
-    for _ in range(rng.randint(0, most)):
-        matcher.fill_mask(mask)
-        allowed = [i for i in range(256) if mask[0, i // 32] >> i % 32 & 1]
-        if not allowed or (matcher.can_end and rng.random() < 0.3):
-            break
-        likely = [i for i in allowed if chr(i) in '",:[]{}']  # structure, rather than long strings and blanks
-        byte = rng.choice(likely if likely and rng.random() < 0.4 else allowed)
-        assert matcher.accept(byte)
-        out.append(byte)
-    return bytes(out) + matcher.shortest_end()
 
 
 @given(st.integers(0, 2**32))
