@@ -62,7 +62,12 @@ BOUNDED = ("^a(-?[a-z0-9])*$", "^([a-z]+-)*[a-z]$", "^(aa|é)*$", "^(\\S+\\s+){0
 
 @given(st.sampled_from(BOUNDED), st.integers(0, 40), st.integers(8, 300), st.integers(0, 99))
 def test_a_bounded_pattern_has_the_masks_of_a_walk(pattern: str, least: int, more: int, seed: int) -> None:
-    walk(JsonSchema({"type": "string", "pattern": pattern, "minLength": least, "maxLength": least + more}), seed, 14)
+    walk(
+        JsonSchema({"type": "string", "pattern": pattern, "minLength": least, "maxLength": least + more}),
+        seed,
+        14,
+        SHARED,
+    )
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 99))
