@@ -52,7 +52,7 @@ class EntryBuilder {
         if (region_ && region_->characters.count() > (pays ? slice.key.count() : 0) &&
             slices_.pays(region_->characters)) {
           slice = {start_, region_->characters, region_->characters, kEndless};
-          pays = true;
+          pays = by_region_ = true;
         }
       }
       if (pays) {
@@ -214,10 +214,17 @@ class EntryBuilder {
     return true;
   }
 
+  bool none_may_follow(Terminal::State state, const Characters& key) {
+    for (int b = 0; b < 0x80; ++b) {
+      const auto byte = static_cast<std::uint8_t>(b);
+      if (key.has(byte) && terminal_.next(state, byte) != Terminal::kDead) return false;
+    }
+    return true;
+  }
+
   void by_slices(const Slice& slice) {
     const auto& [to, first, loop, length] = slice;
     const ByteTrie& all = vocab_.trie();
-    const ByteTrie& rest = plan_->rest;
     std::vector<std::uint32_t> bits = plan_->bits;
     const bool others = first.other && loop.other && first.separators == loop.separators;
     auto sliced = [&](std::uint8_t b) { return b < 0x80 ? first.has(b) && loop.has(b) : others; };
@@ -236,17 +243,47 @@ class EntryBuilder {
     for (const SlicePlan::Top& top : plan_->tops) {
       if (sliced(top.byte)) continue;
       // The plan's tokens below this byte do not loop from here: they are walked one by one.
-      const std::uint32_t end = all.skip(top.all);
-      for (auto t = all.begin(top.all); loop.has_lead(top.byte) && t != all.end(end - 1); ++t)
+      const std::uint32_t end = all.skip(top.node);
+      for (auto t = all.begin(top.node); loop.has_lead(top.byte) && t != all.end(end - 1); ++t)
         bits[*t / 32] &= ~(1u << (*t % 32));
-      walk(all, top.all, end);
+      walk(all, top.node, end);
     }
-    for (const SlicePlan::Top& top : plan_->tops) {
-      if (top.rest && sliced(top.byte)) walk(rest, top.rest, rest.skip(top.rest));
+    const std::bitset<256> after = after_slice(slice);
+    for (const SlicePlan::Part& part : plan_->parts) {
+      if (!part.any && !after[part.byte]) continue;
+      const ByteTrie& rest = part.trie;
+      for (std::uint32_t n = 1; n < rest.nodes(); n = rest.skip(n)) {
+        if (sliced(rest.byte(n))) walk(rest, n, rest.skip(n));
+      }
     }
     if (counted_ && counter_.room == 0) return;
     Group& g = group(ranged_ ? terminal_.range(to) : Terminal::Range{});
     g.bits = std::move(bits);
+  }
+
+  // Bytes that may come after characters of the slice; all where that is not known, or the terminal may end there.
+  std::bitset<256> after_slice(const Slice& slice) {
+    std::vector<Terminal::State> states{slice.to};
+    bool known = slice.length == kEndless;
+    if (known && by_region_) {
+      states = region_->states;
+    } else if (!known) {
+      std::uint8_t byte = 0;
+      while (!slice.key.has(byte)) ++byte;
+      while (states.size() < slices_.max_chars()) {
+        const Terminal::State to = terminal_.next(states.back(), byte) & Terminal::kStateMask;
+        if (to == Terminal::kDead || states.size() >= slice.length) break;
+        states.push_back(to);
+      }
+      // Nothing is known of where longer rows of them lead, unless they lead nowhere.
+      known = states.size() >= slices_.max_chars() || none_may_follow(states.back(), slice.key);
+    }
+    std::bitset<256> out;
+    for (std::size_t i = 0; known && i < states.size(); ++i) {
+      known = !terminal_.accepting(states[i]);
+      out |= terminal_.live(states[i]);
+    }
+    return known ? out : ~std::bitset<256>();
   }
 
   void start_at(std::uint32_t depth, std::uint32_t node) {
@@ -751,6 +788,7 @@ class EntryBuilder {
   const bool key_;     // may be an object's key, whose spelling matters
   CharacterSteps steps_{terminal_};
   std::shared_ptr<const Region> region_;
+  bool by_region_ = false;                 // the slice is its characters
   std::shared_ptr<const SlicePlan> plan_;  // leaves point into its trie
   const std::uint64_t build_ = ++scratch().builds;
   std::shared_ptr<Entry> out_;

@@ -94,6 +94,22 @@ bool Slices::pays(const Characters& key) {
   return slot->second = mixed * 4 <= kSamples;
 }
 
+void Slices::part(const ByteTrie& rest, const Characters& key, SlicePlan* out) const {
+  constexpr std::size_t kAny = 256;
+  std::vector<std::vector<std::pair<std::string_view, std::uint32_t>>> by_byte(kAny + 1);
+  for (std::uint32_t id : rest.values()) {
+    const std::string_view bytes = vocab_->bytes(id);
+    const auto leaves = [&](char c) { return (c & 0xC0) != 0x80 && !key.has_lead(static_cast<std::uint8_t>(c)); };
+    const auto at = std::find_if(bytes.begin(), bytes.end(), leaves);
+    const bool known = at != bytes.end() && vocab_->whole(id) && (key.separators || !vocab_->separator(id));
+    by_byte[known ? static_cast<std::uint8_t>(*at) : kAny].emplace_back(bytes, id);
+  }
+  for (std::size_t b = 0; b <= kAny; ++b) {
+    if (!by_byte[b].empty())
+      out->parts.push_back({b == kAny, static_cast<std::uint8_t>(b & 0xFF), ByteTrie(by_byte[b])});
+  }
+}
+
 std::shared_ptr<const SlicePlan> Slices::plan(const Characters& key) {
   std::lock_guard lock(mutex_);
   auto& slot = plans_[key];
@@ -123,7 +139,7 @@ std::shared_ptr<const SlicePlan> Slices::plan(const Characters& key) {
   };
   // What does not begin with the slice's characters is in neither part. A subtree made only of them, reached by them,
   // holds only tokens of the slice.
-  out->rest = all.part(
+  const ByteTrie rest = all.part(
       [&](std::uint32_t n) {
         depth = all.depth(n);
         const std::uint8_t byte = all.byte(n);
@@ -141,11 +157,8 @@ std::shared_ptr<const SlicePlan> Slices::plan(const Characters& key) {
         if (in != most) flip(id);
         return !in;
       });
-  for (std::uint32_t n = 1, r = 1; n < all.nodes(); n = all.skip(n)) {
-    const bool left = r < out->rest.nodes() && out->rest.byte(r) == all.byte(n);
-    out->tops.push_back({n, left ? r : 0, all.byte(n)});
-    if (left) r = out->rest.skip(r);
-  }
+  part(rest, key, out.get());
+  for (std::uint32_t n = 1; n < all.nodes(); n = all.skip(n)) out->tops.push_back({n, all.byte(n)});
   slot = out;
   if (plans_.size() > kMostPlans) {
     for (auto it = plans_.begin(); it != plans_.end(); ++it) {
@@ -185,7 +198,9 @@ std::size_t Slices::memory() const {
   std::lock_guard lock(mutex_);
   std::size_t total = 0;
   for (const auto& [key, plan] : plans_) {
-    if (plan) total += plan->bits.capacity() * 4 + plan->rest.memory() + plan->tops.capacity() * sizeof(SlicePlan::Top);
+    if (!plan) continue;
+    total += plan->bits.capacity() * 4 + plan->tops.capacity() * sizeof(SlicePlan::Top);
+    for (const SlicePlan::Part& part : plan->parts) total += part.trie.memory();
   }
   for (const auto& [chars, bits] : lengths_) total += bits ? bits->capacity() * 4 : 0;
   return total;
