@@ -49,8 +49,7 @@ class EntryBuilder {
       bool pays = slice.length && slices_.pays(slice.key);
       if (terminal_.loops() && !terminal_.transient() && !(pays && holds_all(slice))) {
         region_ = slices_.regions().find(terminal_, start_);
-        if (region_ && region_->characters.count() > (pays ? slice.key.count() : 0) &&
-            slices_.pays(region_->characters)) {
+        if (region_ && (!pays || wider(region_->characters, slice.key)) && slices_.pays(region_->characters)) {
           slice = {start_, region_->characters, region_->characters, kEndless};
           pays = by_region_ = true;
         }
@@ -75,6 +74,7 @@ class EntryBuilder {
  private:
   static constexpr int kWorthIt = 8;               // characters of a slice from which it pays
   static constexpr std::uint32_t kLongEnough = 8;  // steps of a chain from which it pays
+  static constexpr std::size_t kFewSteps = 48;     // of a chain, each looked at for characters beyond ASCII
   static constexpr std::uint32_t kEndless = ~0u;
 
   // Characters that all do the same: after one of `first`, which leads to `to`, up to `length` - 1 of `key`. Tokens made
@@ -151,6 +151,11 @@ class EntryBuilder {
     return best;
   }
 
+  static bool wider(const Characters& a, const Characters& b) {
+    const auto size = [](const Characters& c) { return c.count() + (c.other ? 64 : 0); };
+    return size(a) > size(b);
+  }
+
   // Whether no character that may come is left out.
   bool holds_all(const Slice& slice) {
     for (int b = 0; b < 0x80; ++b) {
@@ -158,7 +163,7 @@ class EntryBuilder {
       if (!slice.key.has(byte) && terminal_.next(start_, byte) != Terminal::kDead && byte != '"' && byte != '\\')
         return false;
     }
-    return true;
+    return slice.key.other || terminal_.next(start_, 0xC3) == Terminal::kDead;
   }
 
   // The state on which most characters loop, seen from the start: itself or one step away.
@@ -187,19 +192,24 @@ class EntryBuilder {
       Terminal::State at = terminal_.next(start_, byte) & Terminal::kStateMask;
       if (at == Terminal::kDead || at == start_) continue;
       Slice found{at, {}, {}, 1};
+      std::vector<Terminal::State> states{start_, at};
       for (int b = 0; b < 0x80; ++b) {
         if (steps_.leads(terminal_.next(start_, static_cast<std::uint8_t>(b)), at))
           found.key.set(static_cast<std::uint8_t>(b));
       }
       if (found.key.count() < kWorthIt) continue;
-      found.first = found.key;
       while (found.length < slices_.max_chars()) {
         const Terminal::State to = terminal_.next(at, byte) & Terminal::kStateMask;
         if (to == Terminal::kDead || !all_lead(at, to, found.key)) break;
         if (ranged_ && terminal_.range(to) != terminal_.range(at)) break;  // of the tokens' labels
         at = to;
+        states.push_back(at);
         ++found.length;
       }
+      found.key.other = states.size() < kFewSteps;
+      for (std::size_t i = 1; found.key.other && i < states.size(); ++i)
+        found.key.other = steps_.others_lead(states[i - 1], states[i]);
+      found.first = found.key;
       if (terminal_.exhausted(at)) --found.length;  // its tokens are leaves
       if (found.length >= kLongEnough) return found;
     }
@@ -226,8 +236,7 @@ class EntryBuilder {
     const auto& [to, first, loop, length] = slice;
     const ByteTrie& all = vocab_.trie();
     std::vector<std::uint32_t> bits = plan_->bits;
-    const bool others = first.other && loop.other && first.separators == loop.separators;
-    auto sliced = [&](std::uint8_t b) { return b < 0x80 ? first.has(b) && loop.has(b) : others; };
+    auto sliced = [&](std::uint8_t b) { return first.has_lead(b) && loop.has_lead(b); };
     if (counted_ && counter_.room < slices_.max_chars()) {
       const auto& fits = slices_.at_most(counter_.room);
       for (std::size_t w = 0; w < bits.size(); ++w) bits[w] &= fits[w];
@@ -238,6 +247,18 @@ class EntryBuilder {
         for (std::uint32_t longer = bits[w] & ~fits[w]; longer; longer &= longer - 1)
           walk_token(static_cast<std::uint32_t>(w * 32) + static_cast<std::uint32_t>(std::countr_zero(longer)));
         bits[w] &= fits[w];
+      }
+    }
+    if (loop.separators && !first.separators) {
+      for (std::uint8_t last : {std::uint8_t{0xA8}, std::uint8_t{0xA9}}) {
+        std::uint32_t node = 0;
+        for (std::uint8_t byte : {std::uint8_t{0xE2}, std::uint8_t{0x80}, last})
+          node = byte == 0xE2 || node ? all.child(node, byte) : 0;
+        if (!node) continue;
+        for (auto t = all.begin(node); t != all.end(all.skip(node) - 1); ++t) {
+          bits[*t / 32] &= ~(1u << (*t % 32));
+          if (vocab_.whole(*t) && sliced(0xE2)) walk_token(*t);
+        }
       }
     }
     for (const SlicePlan::Top& top : plan_->tops) {

@@ -85,12 +85,10 @@ void CharacterSteps::ascii(Terminal::State from, Terminal::State (&to)[0x80]) {
   }
 }
 
-// Where all of them lead to one state, seen by one of them.
-bool CharacterSteps::has_other(Terminal::State from, Terminal::State* to) {
+Terminal::State CharacterSteps::example(Terminal::State from) {
   const std::uint32_t lead = terminal_.next(from, 0xC3);
-  *to = lead == Terminal::kDead ? Terminal::kDead
-                                : terminal_.next(lead & Terminal::kStateMask, 0xA9) & Terminal::kStateMask;
-  return *to != Terminal::kDead && others_lead(from, *to);
+  if (lead == Terminal::kDead) return Terminal::kDead;
+  return terminal_.next(lead & Terminal::kStateMask, 0xA9) & Terminal::kStateMask;
 }
 
 // A character that leads to where much fewer may follow is none of the region's; else what may not follow is none.
@@ -112,21 +110,23 @@ std::shared_ptr<const Region> Regions::look(Terminal& terminal, Terminal::State 
   key = alive(start);
   std::vector<Terminal::State>& states = out->states;
   states.push_back(start);
+  const auto joins = [&](Terminal::State state) {
+    if (std::find(states.begin(), states.end(), state) != states.end()) return true;
+    Characters both = alive(state);
+    both.ascii[0] &= key.ascii[0];
+    both.ascii[1] &= key.ascii[1];
+    if (both.count() * 4 < key.count() * 3 || !alike(state)) return false;
+    key = both;
+    states.push_back(state);
+    return true;
+  };
   for (std::size_t i = 0; i < states.size(); ++i) {
     Terminal::State from[0x80];
     steps.ascii(states[i], from);
+    if (const Terminal::State after = steps.example(states[i]); after != Terminal::kDead) joins(after);
     for (int b = 0; b < 0x80; ++b) {
       if (!key.has(static_cast<std::uint8_t>(b))) continue;
-      if (std::find(states.begin(), states.end(), from[b]) != states.end()) continue;
-      Characters both = alive(from[b]);
-      both.ascii[0] &= key.ascii[0];
-      both.ascii[1] &= key.ascii[1];
-      if (both.count() * 4 < key.count() * 3 || !alike(from[b])) {
-        key.ascii[b >> 6] &= ~(std::uint64_t{1} << (b & 63));
-      } else {
-        key = both;
-        states.push_back(from[b]);
-      }
+      if (!joins(from[b])) key.ascii[b >> 6] &= ~(std::uint64_t{1} << (b & 63));
       if (key.count() >= kMany && states.size() <= kMostStates) continue;
       key = {};  // nobody needs to look again
       std::sort(states.begin(), states.end());
@@ -143,8 +143,9 @@ std::shared_ptr<const Region> Regions::look(Terminal& terminal, Terminal::State 
       same =
           terminal.next(state, static_cast<std::uint8_t>(lead)) == terminal.next(like, static_cast<std::uint8_t>(lead));
     if (same) continue;
-    Terminal::State after;
-    key.other = steps.has_other(state, &after) && std::binary_search(states.begin(), states.end(), after);
+    const Terminal::State after = steps.example(state);
+    key.other = after != Terminal::kDead && std::binary_search(states.begin(), states.end(), after) &&
+                steps.others_lead(state, after);
     if (!key.other) break;
     key.separators = key.separators && steps.separators_lead(state, after);
     like = state;

@@ -24,7 +24,8 @@ class CharacterSteps {
   Characters between(Terminal::State from, Terminal::State to);
   // ASCII characters that may follow, and where they lead; kDead where one may not.
   void ascii(Terminal::State from, Terminal::State (&to)[0x80]);
-  bool has_other(Terminal::State from, Terminal::State* to);
+  // Where one beyond ASCII leads; all do, if others_lead() says so.
+  Terminal::State example(Terminal::State from);
 
  private:
   bool fits(std::uint32_t next) const {

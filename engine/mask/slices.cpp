@@ -94,10 +94,10 @@ bool Slices::pays(const Characters& key) {
   return slot->second = mixed * 4 <= kSamples;
 }
 
-void Slices::part(const ByteTrie& rest, const Characters& key, SlicePlan* out) const {
+void Slices::part(const std::vector<std::uint32_t>& rest, const Characters& key, SlicePlan* out) const {
   constexpr std::size_t kAny = 256;
   std::vector<std::vector<std::pair<std::string_view, std::uint32_t>>> by_byte(kAny + 1);
-  for (std::uint32_t id : rest.values()) {
+  for (std::uint32_t id : rest) {
     const std::string_view bytes = vocab_->bytes(id);
     const auto leaves = [&](char c) { return (c & 0xC0) != 0x80 && !key.has_lead(static_cast<std::uint8_t>(c)); };
     const auto at = std::find_if(bytes.begin(), bytes.end(), leaves);
@@ -139,24 +139,30 @@ std::shared_ptr<const SlicePlan> Slices::plan(const Characters& key) {
   };
   // What does not begin with the slice's characters is in neither part. A subtree made only of them, reached by them,
   // holds only tokens of the slice.
-  const ByteTrie rest = all.part(
-      [&](std::uint32_t n) {
-        depth = all.depth(n);
-        const std::uint8_t byte = all.byte(n);
-        path[depth] = {path[depth - 1].inside && key.has_lead(byte), path[depth - 1].other || byte >= 0x80};
-        if (!path[depth].inside) {
-          if (depth == 1 && most) flip_below(n);
-          return depth > 1;
-        }
-        if (!covers(key, v.below(n)) || !std::all_of(all.begin(n), all.end(n), in_slice)) return true;
-        if (!most) flip_below(n);
-        return false;
-      },
-      [&](std::uint32_t id) {
-        const bool in = in_slice(id);
-        if (in != most) flip(id);
-        return !in;
-      });
+  std::vector<std::uint32_t> rest;
+  for (std::uint32_t n = 1; n < all.nodes();) {
+    depth = all.depth(n);
+    const std::uint8_t byte = all.byte(n);
+    path[depth] = {path[depth - 1].inside && key.has_lead(byte), path[depth - 1].other || byte >= 0x80};
+    bool below = true;
+    if (!path[depth].inside) {
+      if (depth == 1 && most) flip_below(n);
+      below = depth > 1;
+    } else if (covers(key, v.below(n)) && std::all_of(all.begin(n), all.end(n), in_slice)) {
+      if (!most) flip_below(n);
+      below = false;
+    }
+    if (!below) {
+      n = all.skip(n);
+      continue;
+    }
+    std::for_each(all.begin(n), all.end(n), [&](std::uint32_t id) {
+      const bool in = in_slice(id);
+      if (in != most) flip(id);
+      if (!in) rest.push_back(id);
+    });
+    ++n;
+  }
   part(rest, key, out.get());
   for (std::uint32_t n = 1; n < all.nodes(); n = all.skip(n)) out->tops.push_back({n, all.byte(n)});
   slot = out;

@@ -59,7 +59,7 @@ class Slices final : public Runs {
 
  private:
   void look_at_lengths();
-  void part(const ByteTrie& rest, const Characters& key, SlicePlan* out) const;
+  void part(const std::vector<std::uint32_t>& rest, const Characters& key, SlicePlan* out) const;
   static constexpr std::size_t kMostPlans = 16, kMostKept = 4096;
   static constexpr std::uint32_t kSurelyRuns = 16;  // below it nobody looks
   std::shared_ptr<const Vocabulary> vocab_;

@@ -31,11 +31,6 @@ class ByteTrie {
     return sizeof *this + nodes_.capacity() * sizeof(Node) + (values_.capacity() + children_.capacity()) * 4;
   }
 
-  // The part of this trie that keep(node) admits: a node is left out with its whole subtree where it says no. All
-  // values of kept nodes for which wanted(value) holds are kept.
-  template <class Keep, class Wanted>
-  ByteTrie part(Keep keep, Wanted wanted) const;
-
  private:
   // Together, since who looks at one of these looks at the others. One node more than there are: its `first` bounds
   // the last one's values.
@@ -52,35 +47,5 @@ class ByteTrie {
   std::vector<std::uint32_t> values_;
   std::uint32_t max_depth_ = 0;
 };
-
-template <class Keep, class Wanted>
-ByteTrie ByteTrie::part(Keep keep, Wanted wanted) const {
-  ByteTrie out;
-  out.nodes_.clear();
-  std::vector<std::uint32_t> path;
-  auto close_to = [&](std::uint32_t depth) {
-    while (path.size() > depth) {
-      out.nodes_[path.back()].skip = static_cast<std::uint32_t>(out.nodes_.size());
-      path.pop_back();
-    }
-  };
-  for (std::uint32_t n = 0; n < nodes();) {
-    if (n && !keep(n)) {
-      n = skip(n);
-      continue;
-    }
-    close_to(depth(n));
-    path.push_back(static_cast<std::uint32_t>(out.nodes_.size()));
-    out.nodes_.push_back({0, static_cast<std::uint32_t>(out.values_.size()), 0, nodes_[n].depth, nodes_[n].byte});
-    if (depth(n) > out.max_depth_) out.max_depth_ = depth(n);
-    for (auto v = begin(n); v != end(n); ++v) {
-      if (wanted(*v)) out.values_.push_back(*v);
-    }
-    ++n;
-  }
-  close_to(0);
-  out.nodes_.push_back({0, static_cast<std::uint32_t>(out.values_.size()), 0, 0, 0});
-  return out;
-}
 
 }  // namespace ag
