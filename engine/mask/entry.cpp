@@ -272,7 +272,7 @@ class EntryBuilder {
     const std::bitset<256> after = after_slice(slice);
     for (const SlicePlan::Part& part : plan_->parts) {
       if (!part.any && !after[part.byte]) continue;
-      const ByteTrie& rest = part.trie;
+      const ByteTrie& rest = part.trie(vocab_);
       for (std::uint32_t n = 1; n < rest.nodes(); n = rest.skip(n)) {
         if (sliced(rest.byte(n))) walk(rest, n, rest.skip(n));
       }

@@ -94,19 +94,31 @@ bool Slices::pays(const Characters& key) {
   return slot->second = mixed * 4 <= kSamples;
 }
 
+const ByteTrie& SlicePlan::Part::trie(const Vocabulary& vocab) const {
+  std::call_once(made_, [&] {
+    std::vector<std::pair<std::string_view, std::uint32_t>> spelled;
+    spelled.reserve(ids.size());
+    for (std::uint32_t id : ids) spelled.emplace_back(vocab.bytes(id), id);
+    trie_ = ByteTrie(spelled);
+  });
+  return trie_;
+}
+
 void Slices::part(const std::vector<std::uint32_t>& rest, const Characters& key, SlicePlan* out) const {
   constexpr std::size_t kAny = 256;
-  std::vector<std::vector<std::pair<std::string_view, std::uint32_t>>> by_byte(kAny + 1);
+  std::vector<SlicePlan::Part*> by_byte(kAny + 1);
   for (std::uint32_t id : rest) {
     const std::string_view bytes = vocab_->bytes(id);
     const auto leaves = [&](char c) { return (c & 0xC0) != 0x80 && !key.has_lead(static_cast<std::uint8_t>(c)); };
     const auto at = std::find_if(bytes.begin(), bytes.end(), leaves);
     const bool known = at != bytes.end() && vocab_->whole(id) && (key.separators || !vocab_->separator(id));
-    by_byte[known ? static_cast<std::uint8_t>(*at) : kAny].emplace_back(bytes, id);
-  }
-  for (std::size_t b = 0; b <= kAny; ++b) {
-    if (!by_byte[b].empty())
-      out->parts.push_back({b == kAny, static_cast<std::uint8_t>(b & 0xFF), ByteTrie(by_byte[b])});
+    SlicePlan::Part*& part = by_byte[known ? static_cast<std::uint8_t>(*at) : kAny];
+    if (!part) {
+      part = &out->parts.emplace_back();
+      part->any = !known;
+      part->byte = known ? static_cast<std::uint8_t>(*at) : 0;
+    }
+    part->ids.push_back(id);
   }
 }
 
@@ -206,7 +218,8 @@ std::size_t Slices::memory() const {
   for (const auto& [key, plan] : plans_) {
     if (!plan) continue;
     total += plan->bits.capacity() * 4 + plan->tops.capacity() * sizeof(SlicePlan::Top);
-    for (const SlicePlan::Part& part : plan->parts) total += part.trie.memory();
+    // A trie takes some twenty bytes a token; whether it was made yet is not asked, for others may be making it.
+    for (const SlicePlan::Part& part : plan->parts) total += part.ids.capacity() * 24;
   }
   for (const auto& [chars, bits] : lengths_) total += bits ? bits->capacity() * 4 : 0;
   return total;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,13 +24,19 @@ inline bool covers(const Characters& key, const Vocabulary::Below& b) {
 }
 
 struct SlicePlan {
-  std::vector<std::uint32_t> bits;  // tokens made only of the slice's characters
-  struct Part {                     // other tokens that begin with one of them
-    bool any;                       // nothing is known of them, or:
-    std::uint8_t byte;              // begins the first character that is not one of them
-    ByteTrie trie;
+  std::vector<std::uint32_t> bits;   // tokens made only of the slice's characters
+  struct Part {                      // other tokens that begin with one of them
+    bool any = false;                // nothing is known of them, or:
+    std::uint8_t byte = 0;           // begins the first character that is not one of them
+    std::vector<std::uint32_t> ids;  // in the order of their bytes
+    // Made when it is first asked for: most bytes may never come.
+    const ByteTrie& trie(const Vocabulary& vocab) const;
+
+   private:
+    mutable std::once_flag made_;
+    mutable ByteTrie trie_;
   };
-  std::vector<Part> parts;
+  std::deque<Part> parts;
   struct Top {  // a byte that some token begins with
     std::uint32_t node;
     std::uint8_t byte;
