@@ -50,8 +50,8 @@ class EntryBuilder {
       if (terminal_.loops() && !terminal_.transient() && !(pays && holds_all(slice))) {
         region_ = slices_.regions().find(terminal_, start_);
         if (region_ && (!pays || wider(region_->characters, slice.key)) && slices_.pays(region_->characters)) {
-          slice = {start_, region_->characters, region_->characters, kEndless};
-          pays = by_region_ = true;
+          slice = {start_, region_->characters, region_->characters, kEndless, region_->states};
+          pays = true;
         }
       }
       if (pays) {
@@ -82,7 +82,8 @@ class EntryBuilder {
   struct Slice {
     Terminal::State to = Terminal::kDead;
     Characters first, key;
-    std::uint32_t length = 0;  // 0: there is none
+    std::uint32_t length = 0;            // 0: there is none
+    std::vector<Terminal::State> after;  // where one is after characters of the slice
   };
 
   struct Step {
@@ -179,7 +180,7 @@ class EntryBuilder {
       Characters f = s == start_ ? l : steps_.between(start_, s);
       if (f.count() * 2 + l.count() > most) {
         most = f.count() * 2 + l.count();
-        best = {s, f, l, kEndless};
+        best = {s, f, l, kEndless, {s}};
       }
     }
     return best;
@@ -191,8 +192,7 @@ class EntryBuilder {
       const auto byte = static_cast<std::uint8_t>(probe);
       Terminal::State at = terminal_.next(start_, byte) & Terminal::kStateMask;
       if (at == Terminal::kDead || at == start_) continue;
-      Slice found{at, {}, {}, 1};
-      std::vector<Terminal::State> states{start_, at};
+      Slice found{at, {}, {}, 1, {at}};
       for (int b = 0; b < 0x80; ++b) {
         if (steps_.leads(terminal_.next(start_, static_cast<std::uint8_t>(b)), at))
           found.key.set(static_cast<std::uint8_t>(b));
@@ -203,12 +203,12 @@ class EntryBuilder {
         if (to == Terminal::kDead || !all_lead(at, to, found.key)) break;
         if (ranged_ && terminal_.range(to) != terminal_.range(at)) break;  // of the tokens' labels
         at = to;
-        states.push_back(at);
+        found.after.push_back(at);
         ++found.length;
       }
-      found.key.other = states.size() < kFewSteps;
-      for (std::size_t i = 1; found.key.other && i < states.size(); ++i)
-        found.key.other = steps_.others_lead(states[i - 1], states[i]);
+      found.key.other = found.after.size() < kFewSteps && steps_.others_lead(start_, found.to);
+      for (std::size_t i = 1; found.key.other && i < found.after.size(); ++i)
+        found.key.other = steps_.others_lead(found.after[i - 1], found.after[i]);
       found.first = found.key;
       if (terminal_.exhausted(at)) --found.length;  // its tokens are leaves
       if (found.length >= kLongEnough) return found;
@@ -217,48 +217,26 @@ class EntryBuilder {
   }
 
   bool all_lead(Terminal::State from, Terminal::State to, const Characters& key) {
-    for (int b = 0; b < 0x80; ++b) {
-      const auto byte = static_cast<std::uint8_t>(b);
-      if (key.has(byte) && !steps_.leads(terminal_.next(from, byte), to)) return false;
-    }
-    return true;
-  }
-
-  bool none_may_follow(Terminal::State state, const Characters& key) {
-    for (int b = 0; b < 0x80; ++b) {
-      const auto byte = static_cast<std::uint8_t>(b);
-      if (key.has(byte) && terminal_.next(state, byte) != Terminal::kDead) return false;
-    }
-    return true;
+    return key.all([&](std::uint8_t b) { return steps_.leads(terminal_.next(from, b), to); });
   }
 
   void by_slices(const Slice& slice) {
-    const auto& [to, first, loop, length] = slice;
+    const Characters &first = slice.first, &loop = slice.key;
     const ByteTrie& all = vocab_.trie();
     std::vector<std::uint32_t> bits = plan_->bits;
-    auto sliced = [&](std::uint8_t b) { return first.has_lead(b) && loop.has_lead(b); };
+    // The separators begin like others, which may be in the slice without them.
+    const bool apart = loop.separators && !first.separators;
+    auto sliced = [&](std::uint8_t b) { return first.has_lead(b) && loop.has_lead(b) && !(apart && b == 0xE2); };
     if (counted_ && counter_.room < slices_.max_chars()) {
       const auto& fits = slices_.at_most(counter_.room);
       for (std::size_t w = 0; w < bits.size(); ++w) bits[w] &= fits[w];
     }
-    if (length < slices_.max_chars()) {
-      const auto& fits = slices_.at_most(length);
+    if (slice.length < slices_.max_chars()) {
+      const auto& fits = slices_.at_most(slice.length);
       for (std::size_t w = 0; w < bits.size(); ++w) {
         for (std::uint32_t longer = bits[w] & ~fits[w]; longer; longer &= longer - 1)
           walk_token(static_cast<std::uint32_t>(w * 32) + static_cast<std::uint32_t>(std::countr_zero(longer)));
         bits[w] &= fits[w];
-      }
-    }
-    if (loop.separators && !first.separators) {
-      for (std::uint8_t last : {std::uint8_t{0xA8}, std::uint8_t{0xA9}}) {
-        std::uint32_t node = 0;
-        for (std::uint8_t byte : {std::uint8_t{0xE2}, std::uint8_t{0x80}, last})
-          node = byte == 0xE2 || node ? all.child(node, byte) : 0;
-        if (!node) continue;
-        for (auto t = all.begin(node); t != all.end(all.skip(node) - 1); ++t) {
-          bits[*t / 32] &= ~(1u << (*t % 32));
-          if (vocab_.whole(*t) && sliced(0xE2)) walk_token(*t);
-        }
       }
     }
     for (const SlicePlan::Top& top : plan_->tops) {
@@ -278,27 +256,16 @@ class EntryBuilder {
       }
     }
     if (counted_ && counter_.room == 0) return;
-    Group& g = group(ranged_ ? terminal_.range(to) : Terminal::Range{});
+    Group& g = group(ranged_ ? terminal_.range(slice.to) : Terminal::Range{});
     g.bits = std::move(bits);
   }
 
   // Bytes that may come after characters of the slice; all where that is not known, or the terminal may end there.
   std::bitset<256> after_slice(const Slice& slice) {
-    std::vector<Terminal::State> states{slice.to};
-    bool known = slice.length == kEndless;
-    if (known && by_region_) {
-      states = region_->states;
-    } else if (!known) {
-      std::uint8_t byte = 0;
-      while (!slice.key.has(byte)) ++byte;
-      while (states.size() < slices_.max_chars()) {
-        const Terminal::State to = terminal_.next(states.back(), byte) & Terminal::kStateMask;
-        if (to == Terminal::kDead || states.size() >= slice.length) break;
-        states.push_back(to);
-      }
-      // Nothing is known of where longer rows of them lead, unless they lead nowhere.
-      known = states.size() >= slices_.max_chars() || none_may_follow(states.back(), slice.key);
-    }
+    const std::vector<Terminal::State>& states = slice.after;
+    // Nothing is known of where rows of them lead that are longer than a chain, unless they lead nowhere.
+    bool known = slice.length == kEndless || states.size() >= slices_.max_chars() ||
+                 slice.key.all([&](std::uint8_t b) { return terminal_.next(states.back(), b) == Terminal::kDead; });
     std::bitset<256> out;
     for (std::size_t i = 0; known && i < states.size(); ++i) {
       known = !terminal_.accepting(states[i]);
@@ -476,7 +443,8 @@ class EntryBuilder {
     return k;
   }
 
-  // Whether it is known by which characters a state loops, or stays in its region: once it was met often enough for the question to pay.
+  // Whether it is known by which characters a state loops, or stays in its region: once it was met often enough for the
+  // question to pay.
   bool loops(Known& k) {
     if (k.loops || ++k.met != kOften) return k.loops;
     if (!terminal_.loops()) return false;
@@ -809,7 +777,6 @@ class EntryBuilder {
   const bool key_;     // may be an object's key, whose spelling matters
   CharacterSteps steps_{terminal_};
   std::shared_ptr<const Region> region_;
-  bool by_region_ = false;                 // the slice is its characters
   std::shared_ptr<const SlicePlan> plan_;  // leaves point into its trie
   const std::uint64_t build_ = ++scratch().builds;
   std::shared_ptr<Entry> out_;

@@ -1,8 +1,8 @@
 // Slices: tokens that are made only of characters on which a state loops need no walk at all.
 //
-// A plan belongs to a set of characters: the mask of the tokens made only of them, and tries of the other tokens that begin
-// with one of them, which are left to walk, by what comes first that is none of them. A string's interior leaves some
-// 6,000 of 128,000.
+// A plan belongs to a set of characters: the mask of the tokens made only of them, and tries of the other tokens that
+// begin with one of them, which are left to walk, by what comes first that is none of them. A string's interior leaves
+// some 6,000 of 128,000.
 #pragma once
 
 #include <cstdint>

@@ -42,6 +42,14 @@ struct Characters {
   bool has(std::uint8_t b) const { return b < 0x80 && (ascii[b >> 6] >> (b & 63) & 1); }
   bool has_lead(std::uint8_t b) const { return b < 0x80 ? has(b) : other; }
   void set(std::uint8_t b) { ascii[b >> 6] |= std::uint64_t{1} << (b & 63); }
+  // Whether holds(byte) for each of the ASCII ones.
+  template <class Holds>
+  bool all(Holds holds) const {
+    for (std::uint8_t b = 0; b < 0x80; ++b) {
+      if (has(b) && !holds(b)) return false;
+    }
+    return true;
+  }
   int count() const { return std::popcount(ascii[0]) + std::popcount(ascii[1]); }
   auto operator<=>(const Characters&) const = default;
 };
