@@ -312,8 +312,7 @@ class Engine:
         Raises:
             ValueError: The mask's shape or the number of rows is wrong.
         """
-        at = list(rows if rows is not None else range(len(matchers)))
-        _core.fill_masks(list(matchers), mask, at, self._threads)
+        _core.fill_masks(tuple(matchers), mask, None if rows is None else list(rows), self._threads)
 
     def stats(self) -> EngineStats:
         """Counters and sizes."""

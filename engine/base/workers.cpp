@@ -7,11 +7,15 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
+#endif
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
 #endif
 
 namespace ag {
@@ -19,30 +23,74 @@ namespace ag {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// What is left of a batch must take this long for another thread to be woken: it needs some 20 us to come.
-constexpr double kWorthWaking = 80e-6;
-constexpr double kLook = 15e-6;  // work done before the rest is estimated
-constexpr double kSure = 2;      // times worth waking for, by the last batch: nothing is looked at first
 
+// All in seconds. To wake a sleeping thread takes the caller 15 us, and 40 us until it is there: up to 90 us where the
+// core had time to fall asleep, too. One that still watches for work is there after half a microsecond.
+constexpr double kWorthWaking = 70e-6;       // what is left of a batch, where batches come quickly
+constexpr double kWorthWakingLate = 120e-6;  // the same, where they do not
+constexpr double kWorthSharing = 10e-6;      // what is left for a thread that watches
+constexpr double kLook = 15e-6;              // work done before the rest is estimated
+constexpr double kSure = 2;                  // times what is worth it, by the last batch: nothing is looked at first
+constexpr double kPiece = 8e-6;              // taken at once: less, and the threads are in each other's way
+// A thread that is done with a batch watches for the next one, where those before came in quick succession: for twice
+// the longest pause between them, if that is short. So it costs nothing where a model computes between two masks.
+constexpr double kShortPause = 1e-3;
+constexpr double kWatch = 200e-6;     // at least
+constexpr double kForgotten = 0.5;    // how a long pause is forgotten: its weight after each batch
+constexpr double kLongPause = 4e-3;   // longer ones are no different
+constexpr double kWatchEnd = 100e-6;  // how long the caller watches for the others' last pieces
+constexpr int kPausesBetweenYields = 64;
+
+double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+
+void relax() {
+#if defined(__x86_64__) || defined(_M_X64)
+  _mm_pause();
+#elif defined(__aarch64__) && (defined(__GNUC__) || defined(__clang__))
+  asm volatile("yield");
+#endif
+}
+
+// Watches until `done()` or for so many seconds; whoever else wants the core gets it.
+template <class Done>
+bool watch(double most, const Done& done) {
+  const auto start = Clock::now();
+  do {
+    for (int i = 0; i < kPausesBetweenYields; ++i) {
+      if (done()) return true;
+      relax();
+    }
+    std::this_thread::yield();
+  } while (seconds(Clock::now() - start) < most);
+  return done();
+}
+
+// Lives on its caller's stack: helpers come to it and leave it under the mutex of all.
 struct Batch {
-  std::size_t n;
-  const std::function<void(std::size_t)>* work;
-  std::atomic<std::size_t> next{0};
-  std::atomic<std::size_t> done{0};
+  Batch(std::size_t size, std::size_t at_once, const std::function<void(std::size_t)>& what, std::size_t first)
+      : n(size), piece(at_once), work(what), next(first) {}
+
+  const std::size_t n, piece;
+  const std::function<void(std::size_t)>& work;
+  alignas(64) std::atomic<std::size_t> next;
+  alignas(64) std::atomic<unsigned> helping{0};
+  bool asleep = false;  // the caller, until the helpers have left
   std::mutex mutex;
   std::exception_ptr thrown;
 
-  std::size_t run() {  // gives how many pieces it did
+  std::size_t run() {  // gives how many it did
     std::size_t count = 0;
-    for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;) {
-      try {
-        (*work)(i);
-      } catch (...) {
-        std::lock_guard lock(mutex);
-        if (!thrown) thrown = std::current_exception();
+    for (std::size_t from; (from = next.fetch_add(piece, std::memory_order_relaxed)) < n;) {
+      const std::size_t to = std::min(n, from + piece);
+      for (std::size_t i = from; i < to; ++i) {
+        try {
+          work(i);
+        } catch (...) {
+          std::lock_guard lock(mutex);
+          if (!thrown) thrown = std::current_exception();
+        }
       }
-      ++count;
-      if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == n) done.notify_all();
+      count += to - from;
     }
     return count;
   }
@@ -52,40 +100,117 @@ struct Batch {
 
 struct Workers::Impl {
   std::mutex mutex;
-  std::condition_variable come;
-  std::deque<std::shared_ptr<Batch>> batches;  // one entry for each helper that may come
+  std::condition_variable come, left;
+  std::deque<Batch*> seats;  // one for each helper that may come
   std::deque<std::function<void()>> tasks;
   std::vector<std::thread> threads;
   bool stopping = false;
-  std::atomic<float> each{0};  // seconds that one piece of the last batch took
+  std::atomic<unsigned> watching{0};  // threads that need not be woken
+  std::atomic<unsigned> news{0};      // counts what they watch for
+
+  // Of batches that may be shared; two that run at once may mix theirs up, which does no harm.
+  std::atomic<float> one{kLook};         // seconds that one of the last batch took
+  std::atomic<float> pause{kLongPause};  // seconds between batches: the longest, slowly forgotten
+  std::atomic<Clock::rep> ended{0};
+
+  void began(Clock::time_point now) {
+    const double since = seconds(now.time_since_epoch() - Clock::duration(ended.load(std::memory_order_relaxed)));
+    const double longest = std::max(since, kForgotten * pause.load(std::memory_order_relaxed));
+    pause.store(static_cast<float>(std::min(longest, kLongPause)), std::memory_order_relaxed);
+  }
+  void over(Clock::time_point start, std::size_t count) {  // so many were done by the caller
+    const auto now = Clock::now();
+    if (count) {
+      one.store(static_cast<float>(seconds(now - start) / static_cast<double>(count)), std::memory_order_relaxed);
+    }
+    ended.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  }
+  double worth() const {  // how much work must be left for others to be called, in seconds
+    if (watching.load(std::memory_order_relaxed)) return kWorthSharing;
+    return pause.load(std::memory_order_relaxed) < kShortPause ? kWorthWaking : kWorthWakingLate;
+  }
 
   void loop() {
     std::unique_lock lock(mutex);
     for (;;) {
-      come.wait(lock, [&] { return stopping || !batches.empty() || !tasks.empty(); });
+      come.wait(lock, [&] { return stopping || !seats.empty() || !tasks.empty(); });
       if (stopping) return;
-      if (!batches.empty()) {
-        std::shared_ptr<Batch> batch = std::move(batches.front());
-        batches.pop_front();
-        lock.unlock();
-        batch->run();
-        batch.reset();
-      } else {
-        std::function<void()> task = std::move(tasks.front());
-        tasks.pop_front();
-        lock.unlock();
-        try {
-          task();
-        } catch (...) {  // nobody waits for it
-        }
-        task = nullptr;
-      }
-      lock.lock();
+      if (!seats.empty())
+        help(lock);
+      else
+        do_task(lock);
     }
   }
 
+  void help(std::unique_lock<std::mutex>& lock) {
+    while (!seats.empty()) {
+      Batch& batch = *seats.front();
+      seats.pop_front();
+      batch.helping.fetch_add(1, std::memory_order_relaxed);
+      // Waking takes long: each who comes wakes the next.
+      if (seats.size() > watching) come.notify_one();
+      lock.unlock();
+      batch.run();
+      lock.lock();
+      const bool asleep = batch.asleep;
+      const unsigned seen = news.load(std::memory_order_relaxed);
+      batch.helping.fetch_sub(1, std::memory_order_release);  // the caller may be gone from here on
+      if (asleep) left.notify_all();
+      const double longest = pause.load(std::memory_order_relaxed);
+      if (stopping || !seats.empty() || !tasks.empty() || longest > kShortPause) continue;
+      watching.fetch_add(1, std::memory_order_relaxed);
+      lock.unlock();
+      watch(std::max(kWatch, 2 * longest), [&] { return news.load(std::memory_order_relaxed) != seen; });
+      lock.lock();
+      watching.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+
+  void do_task(std::unique_lock<std::mutex>& lock) {
+    std::function<void()> task = std::move(tasks.front());
+    tasks.pop_front();
+    lock.unlock();
+    try {
+      task();
+    } catch (...) {  // nobody waits for it
+    }
+    task = nullptr;
+    lock.lock();
+  }
+
   void start(std::size_t wanted) {  // under the mutex
-    while (threads.size() < wanted && !stopping) threads.emplace_back([this] { loop(); });
+    try {
+      while (threads.size() < wanted && !stopping) threads.emplace_back([this] { loop(); });
+    } catch (const std::system_error&) {  // the process may have no more: those that there are do
+    }
+  }
+
+  // Has others come to a batch that takes so many seconds on one thread.
+  void call(Batch& batch, std::size_t most, double takes) {
+    std::unique_lock lock(mutex);
+    start(most);
+    std::size_t wanted = std::min<std::size_t>(watching.load(std::memory_order_relaxed),
+                                               static_cast<std::size_t>(takes / kWorthSharing));
+    const std::size_t awake = wanted;
+    while (takes > static_cast<double>(wanted + 1) * kWorthWaking) ++wanted;
+    wanted = std::min(wanted, most);
+    seats.insert(seats.end(), wanted, &batch);
+    if (wanted) news.fetch_add(1, std::memory_order_relaxed);
+    lock.unlock();
+    if (wanted > awake) come.notify_one();
+  }
+
+  // Waits for those who came; the others are no longer expected.
+  void finish(Batch& batch) {
+    {
+      std::lock_guard lock(mutex);
+      std::erase(seats, &batch);
+    }
+    const auto alone = [&] { return batch.helping.load(std::memory_order_acquire) == 0; };
+    if (watch(kWatchEnd, alone)) return;
+    std::unique_lock lock(mutex);
+    batch.asleep = true;
+    left.wait(lock, alone);
   }
 };
 
@@ -120,44 +245,31 @@ void Workers::parallel(std::size_t n, unsigned threads, const std::function<void
     return;
   }
   const auto start = Clock::now();
-  const auto since = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  const double expected = impl_->each.load(std::memory_order_relaxed) * static_cast<double>(n);
-  bool wake = expected > kSure * kWorthWaking;
-  if (!wake) {
-    double spent = 0;
-    while (i < n && spent < kLook) {
-      work(i++);
-      spent = since();
+  impl_->began(start);
+  const double worth = impl_->worth();
+  double one = impl_->one.load(std::memory_order_relaxed);
+  if (one * static_cast<double>(n) < kSure * worth) {
+    // The clock takes a twentieth of a microsecond.
+    auto next = static_cast<std::size_t>(std::clamp(kLook / 4 / one, 1.0, static_cast<double>(n)));
+    for (;; next = std::min(n, 2 * i)) {
+      while (i < next) work(i++);
+      if (i == n) return impl_->over(start, n);
+      one = seconds(Clock::now() - start) / static_cast<double>(i);
+      if (one * static_cast<double>(i) > kLook) break;
     }
-    wake = n - i > 0 && spent / static_cast<double>(i) * static_cast<double>(n - i) > kWorthWaking;
   }
-  if (!wake) {
+  const double takes = one * static_cast<double>(n - i);
+  if (takes < worth) {
     for (; i < n; ++i) work(i);
-    impl_->each.store(static_cast<float>(since() / static_cast<double>(n)), std::memory_order_relaxed);
-    return;
+    return impl_->over(start, n);
   }
-  auto batch = std::make_shared<Batch>();
-  batch->n = n;
-  batch->work = &work;
-  batch->next = batch->done = i;
-  const std::size_t helpers = std::min<std::size_t>(threads - 1, n - i - 1);
-  {
-    std::lock_guard lock(impl_->mutex);
-    impl_->start(threads - 1);
-    for (std::size_t k = 0; k < helpers; ++k) impl_->batches.push_back(batch);
-  }
-  if (helpers == 1)
-    impl_->come.notify_one();
-  else if (helpers)
-    impl_->come.notify_all();
-  const std::size_t mine = batch->run();
-  // What was done meanwhile on this thread says what a piece costs.
-  if (mine + i > 0) {
-    impl_->each.store(static_cast<float>(since() / static_cast<double>(mine + i)), std::memory_order_relaxed);
-  }
-  for (std::size_t done; (done = batch->done.load(std::memory_order_acquire)) < n;)
-    batch->done.wait(done, std::memory_order_acquire);
-  if (batch->thrown) std::rethrow_exception(batch->thrown);
+  const auto piece = static_cast<std::size_t>(std::max(1.0, kPiece / one));
+  Batch batch(n, std::clamp<std::size_t>((n - i) / (4 * std::min<std::size_t>(threads, n)), 1, piece), work, i);
+  impl_->call(batch, std::min<std::size_t>(threads - 1, n - i - 1), takes);
+  const std::size_t mine = i + batch.run();
+  impl_->over(start, mine);
+  impl_->finish(batch);
+  if (batch.thrown) std::rethrow_exception(batch.thrown);
 }
 
 void Workers::later(std::function<void()> task) {
@@ -166,6 +278,7 @@ void Workers::later(std::function<void()> task) {
     if (impl_->stopping) return;
     impl_->start(1);
     impl_->tasks.push_back(std::move(task));
+    impl_->news.fetch_add(1, std::memory_order_relaxed);
   }
   impl_->come.notify_one();
 }
@@ -176,6 +289,7 @@ void Workers::stop() {
     std::lock_guard lock(impl_->mutex);
     impl_->stopping = true;
     impl_->tasks.clear();
+    impl_->news.fetch_add(1, std::memory_order_relaxed);
     threads.swap(impl_->threads);
   }
   impl_->come.notify_all();

@@ -16,7 +16,7 @@ class Workers {
 
   // Runs work(0) .. work(n - 1), on this thread and, where it pays, on up to `threads` - 1 others; returns when all are
   // done. What `work` throws first is thrown here then. Small batches stay on this thread: waking another costs more than
-  // they do.
+  // they do. Where batches come in quick succession, the others stay awake between them, for some microseconds.
   void parallel(std::size_t n, unsigned threads, const std::function<void(std::size_t)>& work);
   // Runs a task some time later, after tasks given before; what it throws is dropped.
   void later(std::function<void()> task);

@@ -10,7 +10,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <thread>
+#include <bit>
+#include <optional>
 
 #include "base/workers.h"
 #include "matcher/engine.h"
@@ -132,10 +133,24 @@ nb::list rows_of(const std::vector<std::shared_ptr<const ag::Coverage>>& all,
   return out;
 }
 
+// Whether a pointer is in there twice.
 template <class T>
-bool repeats(std::vector<T*> pointers) {
-  std::sort(pointers.begin(), pointers.end());
-  return std::adjacent_find(pointers.begin(), pointers.end()) != pointers.end();
+bool repeats(const std::vector<T*>& pointers) {
+  if (pointers.size() <= 8) {
+    for (auto i = pointers.begin(); i != pointers.end(); ++i) {
+      if (std::find(pointers.begin(), i, *i) != i) return true;
+    }
+    return false;
+  }
+  std::vector<T*> seen(std::bit_ceil(2 * pointers.size()), nullptr);
+  for (T* p : pointers) {
+    std::size_t at = reinterpret_cast<std::uintptr_t>(p) * 0x9E3779B97F4A7C15ull >> 32;
+    while (seen[at &= seen.size() - 1]) {
+      if (seen[at++] == p) return true;
+    }
+    seen[at] = p;
+  }
+  return false;
 }
 
 struct PyGrammar {
@@ -465,22 +480,23 @@ NB_MODULE(_core, m) {
 
   m.def(
       "fill_masks",
-      [](const std::vector<PyMatcher*>& matchers, nb::handle mask, const std::vector<std::int64_t>& rows,
+      [](const nb::tuple& matchers, nb::handle mask, const std::optional<std::vector<std::int64_t>>& rows,
          unsigned threads) {
-        if (matchers.empty()) return;
-        if (rows.size() != matchers.size()) throw nb::value_error("fill_masks needs one row for each matcher");
-        std::vector<std::uint32_t*> at;
+        const std::size_t n = matchers.size();
+        if (rows && rows->size() != n) throw nb::value_error("fill_masks needs one row for each matcher");
+        std::vector<const ag::Matcher*> all(n);
+        std::vector<std::uint32_t*> at(n);
         PyMask view_of;
-        for (std::size_t i = 0; i < matchers.size(); ++i) {
-          at.push_back(view_of.row(mask, rows[i], matchers[i]->matcher.vocab().words()));
+        for (std::size_t i = 0; i < n; ++i) {
+          all[i] = &nb::cast<const PyMatcher&>(matchers[i]).matcher;
+          at[i] = view_of.row(mask, rows ? (*rows)[i] : static_cast<std::int64_t>(i), all[i]->vocab().words());
         }
         // A matcher and a row belong to one thread at a time.
-        if (threads > 1 && (repeats(matchers) || repeats(at))) threads = 1;
+        if (threads > 1 && (repeats(all) || (rows && repeats(at)))) threads = 1;
         nb::gil_scoped_release release;
-        ag::Workers::instance().parallel(matchers.size(), threads,
-                                         [&](std::size_t i) { matchers[i]->matcher.fill(at[i]); });
+        ag::Workers::instance().parallel(n, threads, [&](std::size_t i) { all[i]->fill(at[i]); });
       },
-      "matchers"_a, "mask"_a, "rows"_a, "threads"_a);
+      "matchers"_a, "mask"_a, "rows"_a.none(), "threads"_a);
   m.def("stop_workers", [] {
     nb::gil_scoped_release release;
     ag::Workers::instance().stop();

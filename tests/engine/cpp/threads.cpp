@@ -1,5 +1,6 @@
 // Many threads compile, fill, fork and evict on one engine: for the thread sanitizer. Exits with 1 when a mask differs
 // from what a single thread found.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -82,6 +83,11 @@ int main(int argc, char** argv) {
         });
         ++wrong;
       } catch (const ValueError&) {
+      }
+      for (int b = 0; b < 20; ++b) {  // in quick succession, so that threads watch for the next one
+        std::atomic<int> count{0};
+        Workers::instance().parallel(64, 4, [&](std::size_t) { ++count; });
+        wrong += count != 64;
       }
       if (r % 16 == 15) engine->clear();
       engine->stats();
