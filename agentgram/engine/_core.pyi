@@ -3,7 +3,7 @@ The structured-generation engine. Use agentgram.engine, which is typed and docum
 """
 
 from collections.abc import Sequence
-from typing import overload
+from typing import Any, Self
 
 def set_grammar_error(arg: object, /) -> None: ...
 
@@ -72,10 +72,13 @@ class EngineCore:
     def stats(self) -> dict: ...
 
 class Matcher:
-    @overload
-    def __init__(self, grammar: Grammar) -> None: ...
-    @overload
-    def __init__(self, matcher: Matcher) -> None: ...
+    def fork(self) -> Self:
+        """An independent matcher in the same state; O(1)."""
+
+    @property
+    def vocab(self) -> Any:
+        """The vocabulary that its tokens are of."""
+
     def fill_mask(self, mask: object, row: int = 0) -> bool:
         """
         Writes which tokens may come next into a row of what allocate_mask made; False: all of them may.
@@ -143,6 +146,9 @@ class Matcher:
         Raises:
             ValueError: The tree or the mask's shape is wrong.
         """
+
+def matcher(of: type[Matcher], grammar: Grammar, vocab: object) -> Any:
+    """A matcher of that type at the grammar's start."""
 
 def fill_masks(matchers: tuple, mask: object, rows: Sequence[int] | None, threads: int) -> None: ...
 def stop_workers() -> None: ...

@@ -149,22 +149,14 @@ class Matcher(_core.Matcher):
     """
 
     # What is called for each token is the native type's own: a call costs nothing beyond it.
-    __slots__ = ("_vocab",)
-
-    def __init__(self, start: _core.Grammar | _core.Matcher, vocab: Vocabulary) -> None:
-        super().__init__(start)
-        self._vocab = vocab
-
-    def fork(self) -> Matcher:
-        """An independent matcher in the same state; O(1)."""
-        return Matcher(self, self._vocab)
+    __slots__ = ()
 
     def forced_tokens(self) -> list[int]:
         """Tokens, as the tokenizer itself would write them, whose bytes are a prefix of :meth:`forced_bytes`.
 
         They end where no token could run on beyond what is forced.
         """
-        return self.forced_tokens_by(self._vocab._tokenize)
+        return self.forced_tokens_by(self.vocab._tokenize)
 
     def shortest_end(self) -> bytes:
         """A shortest legal completion, as bytes; tokens that only an id can spell are left out (see
@@ -181,7 +173,7 @@ class Matcher(_core.Matcher):
                 run.append(value)
                 continue
             if run:
-                out += self._vocab.encode(bytes(run))
+                out += self.vocab.encode(bytes(run))
                 run.clear()
             if value >= 0:
                 out.append(value)
@@ -200,7 +192,8 @@ class Grammar:
 
     def matcher(self) -> Matcher:
         """A matcher at the grammar's start."""
-        return Matcher(self._native, self._vocab)
+        matcher: Matcher = _core.matcher(Matcher, self._native, self._vocab)
+        return matcher
 
     def warm(self, top: int = 64, timeout: float | None = None) -> Future[None]:
         """Builds masks before they are asked for: those of the ``top`` states that take longest.

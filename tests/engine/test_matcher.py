@@ -2,6 +2,7 @@
 
 import random
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -238,6 +239,31 @@ def test_shortest_ends(vocab: Vocabulary, spec: Spec, prefix: str, end: bytes | 
 def test_what_cannot_be_is_refused(vocab: Vocabulary, spec: Spec) -> None:
     with pytest.raises(GrammarError):
         Engine(vocab).compile(spec)
+
+
+def test_forks_are_small(vocab: Vocabulary) -> None:
+    matcher = Engine(vocab).compile(CALL).matcher()
+    assert matcher.accept_bytes(b'<f=a>{"x')
+    forks: list[Matcher | None] = [None] * 10_000
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for i in range(len(forks)):
+            forks[i] = matcher.fork()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (after - before) / len(forks) <= 100  # bytes
+    assert all(type(fork) is Matcher and fork.depth == 1 for fork in forks if fork)
+
+
+def test_matchers_come_from_a_grammar_or_a_matcher(vocab: Vocabulary) -> None:
+    grammar = Engine(vocab).compile(Lit("a"))
+    with pytest.raises(TypeError, match="cannot create"):
+        Matcher()
+    assert grammar.matcher().vocab is vocab is grammar.matcher().fork().vocab
+    with pytest.raises(TypeError, match="takes matchers"):
+        Engine(vocab).fill_masks([grammar], allocate_mask(1, vocab.size))  # type: ignore[list-item]
 
 
 def test_bad_vocabularies_and_masks(vocab: Vocabulary) -> None:
