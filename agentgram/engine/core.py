@@ -74,6 +74,10 @@ class EngineStats:
     """Schemas and entries that were dropped for want of room."""
     nodes_walked: int
     """Nodes of vocabularies' tries that were visited to build entries."""
+    rules: int
+    """Rules that grammars are made of now (objects, arrays, alternatives), equal ones counted once."""
+    shared_rules: int
+    """Rules that were found, whatever schema or grammar they were made for, instead of being made again."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -277,8 +277,12 @@ NB_MODULE(_core, m) {
         out["builds"] = s.builds;
         out["evictions"] = s.evictions;
         out["nodes_walked"] = s.nodes_walked;
+        out["rules"] = s.rules;
+        out["shared_rules"] = s.shared_rules;
         return out;
-      });
+      })
+      .def("truncate_hashes", &ag::EngineCore::truncate_hashes, "bits"_a,
+           "For tests, before anything is compiled: rules are looked for by this many bits of their hashes.");
 
   ag::bind_matcher(m);
   m.def("stop_workers", [] {

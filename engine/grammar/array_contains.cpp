@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "grammar/parts.h"
+
 namespace ag {
 
 std::uint64_t CountedArrayRule::last_count(const CountedArraySpec& spec) {
@@ -24,6 +26,20 @@ CountedArrayRule::CountedArrayRule(CountedArraySpec spec, TerminalPool& pool)
   close_first_ = pool.punctuation(']', false, false, spec_.whitespace);
   close_ = pool.punctuation(']', true, false, spec_.whitespace);
   comma_ = pool.punctuation(',', true, true, spec_.whitespace);
+}
+
+bool CountedArrayRule::parts(Parts& out) const {
+  out.number(Parts::kCountedArray).number(static_cast<std::uint64_t>(spec_.whitespace));
+  out.number(spec_.min_items).number(spec_.max_items).number(spec_.bounds.size());
+  for (const auto& b : spec_.bounds) out.number(b.min).number(b.max);
+  const auto cells = [&](const std::vector<Cell>& list) {
+    out.number(list.size());
+    for (const Cell& c : list) out.number(c.counts).symbol(c.value);
+  };
+  out.number(spec_.prefix.size());
+  for (const auto& list : spec_.prefix) cells(list);
+  cells(spec_.item);
+  return true;
 }
 
 const std::vector<CountedArraySpec::Cell>& CountedArrayRule::cells_at(std::uint64_t place) const {

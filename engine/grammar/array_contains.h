@@ -35,6 +35,7 @@ class CountedArrayRule final : public Rule {
   static std::uint64_t places(const CountedArraySpec& spec);
 
   CountedArrayRule(CountedArraySpec spec, TerminalPool& pool);
+  bool parts(Parts& out) const override;
   void expand(std::uint32_t state, const Payload& payload, Edges& out) const override;
   bool is_tail(std::uint32_t to) const override { return to == 4; }
   std::uint64_t min_cost(std::uint32_t state, const Payload& payload) const override;

@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "grammar/object.h"
+#include "grammar/parts.h"
 
 namespace ag {
 
@@ -49,6 +50,17 @@ UniqueArrayRule::UniqueArrayRule(UniqueArraySpec spec, TerminalPool& pool)
   std::vector<std::string> bytes;
   for (const char c : spelled_.alphabet()) bytes.emplace_back(1, c);
   byte_ = pool.spellings(std::move(bytes));
+}
+
+bool UniqueArrayRule::parts(Parts& out) const {
+  out.number(Parts::kUniqueArray).number(static_cast<std::uint64_t>(spec_.whitespace));
+  out.number(spec_.min_items).number(spec_.max_items).texts(spec_.strings).number(spec_.open ? 1 : 0);
+  if (spec_.open) out.language(*spec_.open);
+  out.number(spec_.literals.size());
+  for (const Symbol& s : spec_.literals) out.symbol(s);
+  out.number(spec_.spelled.size());
+  for (const TerminalPtr& t : spec_.spelled) out.number(t->id());
+  return true;
 }
 
 std::uint64_t UniqueArrayRule::next_word(const Payload& p) const {

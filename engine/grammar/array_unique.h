@@ -33,6 +33,7 @@ class UniqueArrayRule final : public Rule {
 
   // min_items must not be above the number of values (see enough()).
   UniqueArrayRule(UniqueArraySpec spec, TerminalPool& pool);
+  bool parts(Parts& out) const override;
   bool enough() const { return fresh({}, spec_.min_items).size() >= spec_.min_items; }
   void expand(std::uint32_t state, const Payload& payload, Edges& out) const override;
   bool on_label(std::uint32_t to, const Payload& payload, std::uint32_t label, const KeyByte* key, Arena& arena,

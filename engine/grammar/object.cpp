@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "grammar/parts.h"
 #include "regular/codepoints.h"
 
 namespace ag {
@@ -71,11 +72,58 @@ bool ObjectRule::unquote(const KeyByte* key, std::string_view rest, std::string*
   return true;
 }
 
+std::vector<std::vector<std::uint32_t>> ObjectRule::needs_of(const ObjectSpec& spec) {
+  if (spec.dependent_required.empty()) return {};
+  std::vector<std::vector<std::uint32_t>> closure(spec.members.size());
+  for (const auto& [member, needs] : spec.dependent_required) {
+    closure[member].insert(closure[member].end(), needs.begin(), needs.end());
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto& needs : closure) {
+      for (std::size_t i = 0; i < needs.size(); ++i) {
+        for (std::uint32_t more : closure[needs[i]]) {
+          if (std::find(needs.begin(), needs.end(), more) == needs.end()) {
+            needs.push_back(more);
+            changed = true;
+          }
+        }
+      }
+    }
+  }
+  return closure;
+}
+
+void ObjectRule::normal(ObjectSpec& spec) {
+  if (spec.max_properties != kNoMax) spec.max_properties = std::min<std::uint64_t>(spec.max_properties, kMask - 1);
+  const auto closure = needs_of(spec);
+  for (std::size_t i = 0; i < closure.size(); ++i) {  // what a required member needs is required as well
+    if (!spec.members[i].required) continue;
+    for (std::uint32_t d : closure[i]) spec.members[d].required = true;
+  }
+}
+
+void ObjectRule::describe(const ObjectSpec& spec, Parts& out) {
+  out.number(Parts::kObject).number(spec.any_order ? 1 : 0).number(static_cast<std::uint64_t>(spec.whitespace));
+  out.number(spec.min_properties).number(spec.max_properties).number(spec.needs);
+  out.number(spec.members.size());
+  for (const auto& member : spec.members) out.text(member.name).number(member.required).symbol(member.value);
+  out.number(spec.others.size());
+  for (const auto& other : spec.others) {
+    out.language(other.keys).symbol(other.value).number(other.meeting.size());
+    for (const auto& [needs, value] : other.meeting) out.number(needs).symbol(value);
+  }
+  out.number(spec.dependent_required.size());
+  for (const auto& [member, needed] : spec.dependent_required) {
+    out.number(member).number(needed.size());
+    for (const std::uint32_t other : needed) out.number(other);
+  }
+}
+
 ObjectRule::ObjectRule(ObjectSpec spec, TerminalPool& pool) : spec_(std::move(spec)) {
   const std::uint32_t m = static_cast<std::uint32_t>(spec_.members.size());
   if (m >= kMask - 1024)
     throw GrammarError("an object declares more properties than the engine supports", "", "properties");
-  if (spec_.max_properties != kNoMax) spec_.max_properties = std::min<std::uint64_t>(spec_.max_properties, kMask - 1);
   if (spec_.min_properties > kMask - 1) throw GrammarError("minProperties is too large", "", "minProperties");
   open_ = pool.punctuation('{', false, true, spec_.whitespace);
   close_first_ = pool.punctuation('}', false, false, spec_.whitespace);
@@ -125,29 +173,7 @@ ObjectRule::ObjectRule(ObjectSpec spec, TerminalPool& pool) : spec_(std::move(sp
     other_has_keys_.push_back(other_key_ || (key_ && key_->has_label(label)));  // a class may be left without any key
   }
 
-  if (!spec_.dependent_required.empty()) {
-    closure_.resize(m);
-    for (const auto& [member, needs] : spec_.dependent_required) {
-      closure_[member].insert(closure_[member].end(), needs.begin(), needs.end());
-    }
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (auto& needs : closure_) {
-        for (std::size_t i = 0; i < needs.size(); ++i) {
-          for (std::uint32_t more : closure_[needs[i]]) {
-            if (std::find(needs.begin(), needs.end(), more) == needs.end()) {
-              needs.push_back(more);
-              changed = true;
-            }
-          }
-        }
-      }
-    }
-    for (std::size_t i = 0; i < m; ++i) {  // what a required member needs is required as well
-      if (!spec_.members[i].required) continue;
-      for (std::uint32_t d : closure_[i]) spec_.members[d].required = true;
-    }
-  }
+  closure_ = needs_of(spec_);
   settle();
   if (spec_.needs && spec_.max_properties != kNoMax && !other_key_) {
     pool_ = &pool;

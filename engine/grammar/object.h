@@ -16,8 +16,15 @@ namespace ag {
 
 class ObjectRule final : public Rule {
  public:
+  // What is declared is said in one way only: normal() comes before describe(), and before a rule is made.
+  static void normal(ObjectSpec& spec);
+  static void describe(const ObjectSpec& spec, Parts& out);
   ObjectRule(ObjectSpec spec, TerminalPool& pool);
 
+  bool parts(Parts& out) const override {
+    describe(spec_, out);
+    return true;
+  }
   void expand(std::uint32_t state, const Payload& payload, Edges& out) const override;
   bool on_label(std::uint32_t to, const Payload& payload, std::uint32_t label, const KeyByte* key, Arena& arena,
                 std::uint32_t* state, Payload* out) const override;
@@ -63,6 +70,9 @@ class ObjectRule final : public Rule {
       return std::uint64_t{next} | std::uint64_t{count} << 20 | std::uint64_t{pending} << 40 | std::uint64_t{met} << 60;
     }
   };
+  // What each member needs, directly or by what it needs; empty when none needs any.
+  static std::vector<std::vector<std::uint32_t>> needs_of(const ObjectSpec& spec);
+
   // A value that may be due now, and the needs that are met after it.
   struct Way {
     Symbol value;

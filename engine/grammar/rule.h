@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "base/interned.h"
 #include "grammar/builder.h"
 #include "regular/terminal.h"
 
@@ -69,6 +70,9 @@ struct Ending {
   void append(Symbol symbol);
 };
 
+class Parts;        // grammar/parts.h
+class SharedRules;  // grammar/shared_rules.h
+
 class Rule {
  public:
   static constexpr std::uint64_t kInfinite = ~std::uint64_t{0};
@@ -88,6 +92,8 @@ class Rule {
 
   // Never given twice in a process, unlike an address.
   const std::uint64_t id = next_id();
+  // What the rule is, for equal ones to be shared. False: it is of one request only, and never shared.
+  virtual bool parts(Parts& /*out*/) const { return false; }
   // A rule of one request only may say itself what it is like at a position, as numbers that begin with kDescribed: equal
   // ones take and refuse the same, as far as own() is not asked. False: only its id says it.
   virtual bool describe(std::uint32_t /*state*/, const Payload&, std::vector<std::uint64_t>& /*out*/) const {
@@ -139,9 +145,16 @@ class Rule {
 
   bool nullable = false;
   std::uint64_t min_length = kInfinite;
-  // When min_length was found, within its fragment: what it rests on was found earlier. A shortest way that follows
-  // earlier ones comes to an end, also where rules call each other without a byte between.
+  // When min_length was found: what it rests on was found earlier, and what the rule calls and is not called by, earlier
+  // still. A shortest way that follows earlier ones comes to an end, also where rules call each other without a byte
+  // between.
   std::uint32_t found = 0;
+  // The rules that it is shared with, and which of them it is; until it is shared: null, and a number of the builder's.
+  const SharedRules* home = nullptr;
+  std::uint32_t place = 0;
+  std::uint64_t effort = 0;  // that making it took, in the steps of regular/effort.h
+  // Of a placeholder: what it stands for.
+  virtual Symbol* stands_for() { return nullptr; }
   bool productive() const { return min_length != kInfinite; }
 
  private:
@@ -177,14 +190,17 @@ inline void add_edge(Rule::Edges& out, Symbol s, std::uint32_t to, const Payload
 }
 inline void add_done(Rule::Edges& out) { out.push_back({Rule::Edge::kDone, false, 0, nullptr, nullptr, nullptr, {}}); }
 
-// A compiled grammar, or a part of one: shared, immutable.
+// A compiled grammar, or a part of one: immutable. Its rules are shared with other grammars as far as they can be.
 struct Fragment {
-  std::vector<std::unique_ptr<Rule>> rules;
+  std::shared_ptr<Interner> interner;  // outlives what is shared
+  std::vector<Ref<const SharedRules>> shared;
+  std::vector<std::unique_ptr<Rule>> rules;  // its own, and the terminals of these
   std::vector<TerminalPtr> terminals;
   std::vector<std::shared_ptr<const Fragment>> embedded;
   Symbol root;
   mutable std::atomic<bool> warmed{false};  // its masks have been built ahead, or soon are
-  std::size_t bytes() const;
+  ~Fragment();
+  std::size_t bytes() const;  // without what is shared
 };
 
 }  // namespace ag

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "grammar/parts.h"
+#include "grammar/shared_rules.h"
+
 namespace ag {
 
 bool equal(const Blob* a, const Blob* b) {
@@ -23,14 +26,22 @@ void Ending::append(Symbol symbol) {
   }
 }
 
+Fragment::~Fragment() = default;
+
 std::size_t Fragment::bytes() const {
-  std::size_t total = sizeof *this + rules.size() * sizeof(void*) + terminals.size() * sizeof(TerminalPtr) +
-                      embedded.size() * sizeof(std::shared_ptr<const Fragment>);
+  std::size_t total = sizeof *this + (shared.size() + rules.size()) * sizeof(void*) +
+                      terminals.size() * sizeof(TerminalPtr) + embedded.size() * sizeof(std::shared_ptr<const Fragment>);
   for (const auto& r : rules) total += r->bytes();
   return total;
 }
 
 // --- SeqRule
+
+bool SeqRule::parts(Parts& out) const {
+  out.number(Parts::kSeq).number(children_.size());
+  for (const Symbol& s : children_) out.symbol(s);
+  return true;
+}
 
 void SeqRule::expand(std::uint32_t state, const Payload& payload, Edges& out) const {
   if (state == children_.size()) {
@@ -55,6 +66,12 @@ bool SeqRule::compute_nullable() const {
 }
 
 // --- ChoiceRule
+
+bool ChoiceRule::parts(Parts& out) const {
+  out.number(Parts::kChoice).number(options_.size());
+  for (const Symbol& s : options_) out.symbol(s);
+  return true;
+}
 
 void ChoiceRule::expand(std::uint32_t state, const Payload& payload, Edges& out) const {
   if (state == 1) {
@@ -105,6 +122,12 @@ TokenRule::TokenRule(std::vector<std::uint32_t> ids) : ids_(std::move(ids)) {
   ids_.erase(std::unique(ids_.begin(), ids_.end()), ids_.end());
 }
 
+bool TokenRule::parts(Parts& out) const {
+  out.number(Parts::kToken).number(ids_.size());
+  for (const std::uint32_t id : ids_) out.number(id);
+  return true;
+}
+
 void TokenRule::expand(std::uint32_t state, const Payload& payload, Edges& out) const {
   if (state == 1) {
     add_done(out);
@@ -118,6 +141,11 @@ void TokenRule::write_min(std::uint32_t state, const Payload&, Ending& out) cons
 }
 
 // --- RepeatRule
+
+bool RepeatRule::parts(Parts& out) const {
+  out.number(Parts::kRepeat).number(min_).number(max_).symbol(item_).symbol(separator_);
+  return true;
+}
 
 void RepeatRule::expand(std::uint32_t state, const Payload& payload, Edges& out) const {
   std::uint64_t n = payload.word;
@@ -162,6 +190,18 @@ ArrayRule::ArrayRule(ArraySpec spec, TerminalPool& pool) : spec_(std::move(spec)
   close_first_ = pool.punctuation(']', false, false, spec_.whitespace);
   close_ = pool.punctuation(']', true, false, spec_.whitespace);
   comma_ = pool.punctuation(',', true, true, spec_.whitespace);
+}
+
+void ArrayRule::describe(const ArraySpec& spec, Parts& out) {
+  out.number(Parts::kArray).number(static_cast<std::uint64_t>(spec.whitespace));
+  out.number(spec.min_items).number(spec.max_items).number(spec.prefix.size());
+  for (const Symbol& s : spec.prefix) out.symbol(s);
+  out.symbol(spec.item);
+}
+
+bool ArrayRule::parts(Parts& out) const {
+  describe(spec_, out);
+  return true;
 }
 
 void ArrayRule::settle() {

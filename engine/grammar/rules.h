@@ -12,6 +12,7 @@ namespace ag {
 class SeqRule final : public Rule {
  public:
   explicit SeqRule(std::vector<Symbol> children) : children_(std::move(children)) {}
+  bool parts(Parts& out) const override;
   void expand(std::uint32_t state, const Payload& payload, Edges& out) const override;
   bool is_tail(std::uint32_t to) const override { return to == children_.size(); }
   std::uint64_t min_cost(std::uint32_t state, const Payload&) const override;
@@ -27,6 +28,7 @@ class SeqRule final : public Rule {
 class ChoiceRule final : public Rule {
  public:
   explicit ChoiceRule(std::vector<Symbol> options) : options_(std::move(options)) {}
+  bool parts(Parts& out) const override;
   void expand(std::uint32_t state, const Payload& payload, Edges& out) const override;
   bool is_tail(std::uint32_t to) const override { return to == 1; }
   std::uint64_t min_cost(std::uint32_t state, const Payload&) const override;
@@ -38,10 +40,11 @@ class ChoiceRule final : public Rule {
   std::vector<Symbol> options_;
 };
 
-// A placeholder of Builder::reserve(): one body, set later.
+// A placeholder of Builder::reserve(): one body, set later. finish() puts the body in its place.
 class RefRule final : public Rule {
  public:
   Symbol body;
+  Symbol* stands_for() override { return &body; }
   void expand(std::uint32_t state, const Payload& payload, Edges& out) const override;
   bool is_tail(std::uint32_t to) const override { return to == 1; }
   std::uint64_t min_cost(std::uint32_t state, const Payload&) const override;
@@ -54,6 +57,7 @@ class RefRule final : public Rule {
 class TokenRule final : public Rule {
  public:
   explicit TokenRule(std::vector<std::uint32_t> ids);
+  bool parts(Parts& out) const override;
   void expand(std::uint32_t state, const Payload& payload, Edges& out) const override;
   bool is_tail(std::uint32_t to) const override { return to == 1; }
   std::uint64_t min_cost(std::uint32_t state, const Payload&) const override { return state == 0 ? 1 : 0; }
@@ -71,6 +75,7 @@ class RepeatRule final : public Rule {
  public:
   RepeatRule(Symbol item, std::uint64_t min, std::uint64_t max, Symbol separator)
       : item_(item), separator_(separator), min_(min), max_(max) {}
+  bool parts(Parts& out) const override;
   void expand(std::uint32_t state, const Payload& payload, Edges& out) const override;
   bool is_tail(std::uint32_t to) const override { return to == 0 && max_ == 1; }
   std::uint64_t min_cost(std::uint32_t state, const Payload& payload) const override;
@@ -89,6 +94,8 @@ class RepeatRule final : public Rule {
 class ArrayRule final : public Rule {
  public:
   ArrayRule(ArraySpec spec, TerminalPool& pool);
+  static void describe(const ArraySpec& spec, Parts& out);
+  bool parts(Parts& out) const override;
   void expand(std::uint32_t state, const Payload& payload, Edges& out) const override;
   bool is_tail(std::uint32_t to) const override { return to == 4; }
   std::uint64_t min_cost(std::uint32_t state, const Payload& payload) const override;

@@ -5,6 +5,7 @@
 #include "base/workers.h"
 #include "dispatch/dispatch.h"
 #include "grammar/ebnf.h"
+#include "grammar/shared_rules.h"
 #include "mask/warm.h"
 
 namespace ag {
@@ -160,19 +161,31 @@ std::shared_ptr<const Compiled> EngineCore::schema(const Spec& spec) {
   out->coverage = std::move(coverage);
   std::lock_guard lock(mutex_);
   if (auto it = by_key_.find(key); it != by_key_.end()) return it->second->compiled;
-  recent_.push_front({std::move(key), out, bytes});
-  by_key_.emplace(recent_.front().key, recent_.begin());
-  bytes_ += bytes;
+  add({std::move(key), out, bytes});
   trim();
   return out;
 }
 
-// Called with the mutex held. What is dropped lives on in the grammars that use it.
+// These are called with the mutex held.
+void EngineCore::add(Entry entry) {
+  bytes_ += entry.bytes;
+  for (const auto& rules : entry.compiled->fragment->shared) rule_bytes_ += rules->count(1);
+  recent_.push_front(std::move(entry));
+  by_key_.emplace(recent_.front().key, recent_.begin());
+}
+
+// What is dropped lives on in the grammars that use it.
+void EngineCore::drop_last() {
+  const Entry& last = recent_.back();
+  bytes_ -= last.bytes;
+  for (const auto& rules : last.compiled->fragment->shared) rule_bytes_ -= rules->count(-1);
+  by_key_.erase(last.key);
+  recent_.pop_back();
+}
+
 void EngineCore::trim() {
-  while (bytes_ > options_.cache_bytes / 4 && recent_.size() > 1) {
-    bytes_ -= recent_.back().bytes;
-    by_key_.erase(recent_.back().key);
-    recent_.pop_back();
+  while (bytes_ + rule_bytes_ > options_.cache_bytes / 4 && recent_.size() > 1) {
+    drop_last();
     ++evictions_;
   }
   // Terminals go when nothing is left that uses them; looking at them all is paid by those that came since.
@@ -316,9 +329,12 @@ Symbol EngineCore::build_dispatch(Builder& b, const Spec& spec, int depth, std::
 EngineStats EngineCore::stats() const {
   EngineStats out;
   auto terminals = pool_.stats();
+  const Interner::Stats rules = pool_.interner()->stats();
   std::lock_guard lock(mutex_);
   auto masks = masks_.stats();
-  out.cache_bytes = bytes_ + terminals.bytes + masks.bytes;
+  out.cache_bytes = bytes_ + rules.bytes + terminals.bytes + masks.bytes;
+  out.rules = rules.things;
+  out.shared_rules = rules.found;
   out.entries = masks.entries;
   out.fragments = recent_.size();
   out.terminals = terminals.terminals;
@@ -334,9 +350,7 @@ EngineStats EngineCore::stats() const {
 void EngineCore::clear() {
   {
     std::lock_guard lock(mutex_);
-    by_key_.clear();
-    recent_.clear();
-    bytes_ = 0;
+    while (!recent_.empty()) drop_last();
   }
   masks_.clear();
   pool_.clear();

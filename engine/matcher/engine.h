@@ -36,6 +36,7 @@ struct EngineOptions {
 struct EngineStats {
   std::uint64_t cache_bytes = 0, entries = 0, fragments = 0, terminals = 0, nodes_walked = 0;
   std::uint64_t perfect_hits = 0, partial_hits = 0, misses = 0, builds = 0, evictions = 0;
+  std::uint64_t rules = 0, shared_rules = 0;
 };
 
 class EngineCore : public std::enable_shared_from_this<EngineCore> {
@@ -51,6 +52,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::size_t warm(const Grammar& grammar, std::size_t top, double seconds);
   EngineStats stats() const;
   void clear();
+  // For tests, before anything is compiled: see Interner.
+  void truncate_hashes(unsigned bits) { pool_.interner()->truncate(bits); }
   const std::shared_ptr<const Vocabulary>& vocab() const { return vocab_; }
   MaskCache& masks() { return masks_; }
   const EngineOptions& options() const { return options_; }
@@ -85,12 +88,16 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   struct Entry {
     std::string key;
     std::shared_ptr<const Compiled> compiled;
-    std::size_t bytes;
+    std::size_t bytes;  // without rules that others may share
   };
+  // What they hold is counted, shared rules once for all of them.
+  void add(Entry entry);
+  void drop_last();
+
   mutable std::mutex mutex_;
   std::list<Entry> recent_;
   std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;
-  std::size_t bytes_ = 0, since_trim_ = 0;
+  std::size_t bytes_ = 0, rule_bytes_ = 0, since_trim_ = 0;
   std::uint64_t hits_ = 0, misses_ = 0, evictions_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/interned.h"
 #include "regular/terminal.h"
 
 namespace ag {
@@ -101,9 +102,13 @@ class TerminalPool {
   Stats stats() const;
   void clear();  // forgets what nobody uses
 
+  // Where things that are made of this pool's terminals are interned, as those are.
+  const std::shared_ptr<Interner>& interner() const { return interner_; }
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Interner> interner_ = std::make_shared<Interner>();
 };
 
 // Whether decoded `value` is in the language (used for const/enum filtering and by tests).
