@@ -264,23 +264,24 @@ NB_MODULE(_core, m) {
           },
           "spec"_a)
       .def("clear", &ag::EngineCore::clear)
-      .def("stats", [](const ag::EngineCore& e) {
-        auto s = e.stats();
-        nb::dict out;
-        out["cache_bytes"] = s.cache_bytes;
-        out["entries"] = s.entries;
-        out["fragments"] = s.fragments;
-        out["terminals"] = s.terminals;
-        out["perfect_hits"] = s.perfect_hits;
-        out["partial_hits"] = s.partial_hits;
-        out["misses"] = s.misses;
-        out["builds"] = s.builds;
-        out["evictions"] = s.evictions;
-        out["nodes_walked"] = s.nodes_walked;
-        out["rules"] = s.rules;
-        out["shared_rules"] = s.shared_rules;
-        return out;
-      })
+      .def("stats",
+           [](const ag::EngineCore& e) {
+             auto s = e.stats();
+             nb::dict out;
+             out["cache_bytes"] = s.cache_bytes;
+             out["entries"] = s.entries;
+             out["fragments"] = s.fragments;
+             out["terminals"] = s.terminals;
+             out["perfect_hits"] = s.perfect_hits;
+             out["partial_hits"] = s.partial_hits;
+             out["misses"] = s.misses;
+             out["builds"] = s.builds;
+             out["evictions"] = s.evictions;
+             out["nodes_walked"] = s.nodes_walked;
+             out["rules"] = s.rules;
+             out["shared_rules"] = s.shared_rules;
+             return out;
+           })
       .def("truncate_hashes", &ag::EngineCore::truncate_hashes, "bits"_a,
            "For tests, before anything is compiled: rules are looked for by this many bits of their hashes.");
 

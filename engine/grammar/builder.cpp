@@ -15,7 +15,7 @@ struct Builder::Impl {
   Limits limits;
   Sharing sharing{pool.interner()};
   std::shared_ptr<Fragment> fragment = std::make_shared<Fragment>();
-  std::vector<std::unique_ptr<Rule>> open{};  // that are of this request only, or made with placeholders in them
+  std::vector<std::unique_ptr<Rule>> open{};    // that are of this request only, or made with placeholders in them
   std::vector<std::unique_ptr<Rule>> closed{};  // that lead to a shared rule
   std::size_t made = 0, reserved = 0, undefined = 0;
 
@@ -61,9 +61,8 @@ Symbol Builder::Impl::keep_open(std::unique_ptr<Rule> rule) {
 // Settles and shares what can be by now.
 Symbol Builder::Impl::close(Symbol symbol) {
   symbol = Components(sharing, open).run(Sharing::now(symbol));
-  const auto from = std::partition(open.begin(), open.end(), [](const auto& r) {
-    return !Sharing::closed(Sharing::now({nullptr, r.get()}));
-  });
+  const auto from = std::partition(open.begin(), open.end(),
+                                   [](const auto& r) { return !Sharing::closed(Sharing::now({nullptr, r.get()})); });
   closed.insert(closed.end(), std::move_iterator(from), std::move_iterator(open.end()));
   open.erase(from, open.end());
   return symbol;

@@ -194,6 +194,14 @@ void Components::close_cycle(const Members& members) {
   Members of_class(*std::max_element(classes.begin(), classes.end()) + 1, kNone);  // class -> a member
   for (std::uint32_t i = 0; i < size; ++i) of_class[classes[i]] = std::min(of_class[classes[i]], i);
 
+  for (const SharedRules* below : cycles_below(members)) {
+    for (const auto& rule : below->rules) {
+      const std::vector<Rule*> now = unfolded(all, of_class, classes, *rule);
+      for (std::uint32_t i = 0; i < size && !now.empty(); ++i) nodes_[members[i]].now = {nullptr, now[classes[i]]};
+      if (!now.empty()) return;
+    }
+  }
+
   std::vector<std::uint64_t> description;
   const Members chosen = canonical_order(all, initial, of_class, classes, &description);
   const std::uint64_t hash = Interner::hash(description);
@@ -217,6 +225,51 @@ void Components::close_cycle(const Members& members) {
   Members place(of_class.size());
   for (std::uint32_t i = 0; i < chosen.size(); ++i) place[classes[chosen[i]]] = i;
   for (std::uint32_t i = 0; i < size; ++i) nodes_[members[i]].now = {nullptr, shared->rules[place[classes[i]]].get()};
+}
+
+// What members lead to that may be a cycle.
+std::vector<const SharedRules*> Components::cycles_below(const Members& members) const {
+  std::vector<const SharedRules*> out;
+  for (const std::uint32_t node : members) {
+    const Node& n = nodes_[node];
+    for (std::uint32_t k = n.first; k < n.first + n.count; ++k) {
+      const Rule* rule = symbols_[k]->rule;
+      if (rule && rule->home && rule->home->cyclic) out.push_back(rule->home);
+    }
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+// A cycle that only unfolds one below it, as { x: [x, y] } does where { y: [y, y] }, is that one: the first class is tried
+// as one of its rules, and what follows from that for the others. Gives the rule of each class; nothing where it differs.
+std::vector<Rule*> Components::unfolded(const std::vector<Own>& all, const Members& of_class, const Members& classes,
+                                        Rule& as) {
+  std::vector<Rule*> now(of_class.size());
+  Members todo{0};
+  now[0] = &as;
+  for (std::size_t done = 0; done < todo.size(); ++done) {
+    const Own& own = all[of_class[todo[done]]];
+    Parts& parts = Parts::scratch(Parts::kBuild);
+    now[todo[done]]->parts(parts);
+    const std::size_t plain = own.numbers.size() - own.symbols;
+    if (parts.symbols().size() != own.symbols || parts.numbers().size() != plain ||
+        !std::equal(parts.numbers().begin(), parts.numbers().end(), own.numbers.begin()))
+      return {};
+    auto call = own.calls.begin();
+    for (std::size_t k = 0; k < own.symbols; ++k) {
+      const Symbol symbol = *parts.symbols()[k];
+      if (own.numbers[plain + k] != Parts::of_place(0)) {
+        if (own.numbers[plain + k] != Parts::of(symbol)) return {};
+        continue;
+      }
+      const std::uint32_t to = classes[*call++];
+      if (!symbol.rule || (now[to] && now[to] != symbol.rule)) return {};
+      if (!std::exchange(now[to], symbol.rule)) todo.push_back(to);
+    }
+  }
+  return now;
 }
 
 // One member of each class, breadth first from the one from which the description comes out least; candidates are those

@@ -29,8 +29,8 @@ class Components {
   static constexpr std::uint32_t kNone = ~0u;
   using Members = std::vector<std::uint32_t>;
   struct Node {
-    std::uint32_t first = 0, count = 0;              // of symbols_
-    std::uint32_t index = kNone, low = 0;            // Tarjan's
+    std::uint32_t first = 0, count = 0;               // of symbols_
+    std::uint32_t index = kNone, low = 0;             // Tarjan's
     std::uint32_t component = kNone, member = kNone;  // which component, and which of its members
     bool shareable = false, unshared = false;
     Symbol now;  // once it is shared
@@ -52,6 +52,8 @@ class Components {
   void settle(const Members& members);
   bool calls(std::uint32_t node, std::uint32_t component) const;
   Own own(std::uint32_t node);
+  std::vector<const SharedRules*> cycles_below(const Members& members) const;
+  std::vector<Rule*> unfolded(const std::vector<Own>& all, const Members& of_class, const Members& classes, Rule& as);
   Members canonical_order(const std::vector<Own>& all, const Members& initial, const Members& of_class,
                           const Members& classes, std::vector<std::uint64_t>* description) const;
 

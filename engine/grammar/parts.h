@@ -12,7 +12,17 @@ namespace ag {
 
 class Parts {
  public:
-  enum Kind : std::uint64_t { kComponent, kSeq, kChoice, kToken, kRepeat, kArray, kObject, kCountedArray, kUniqueArray };
+  enum Kind : std::uint64_t {
+    kComponent,
+    kSeq,
+    kChoice,
+    kToken,
+    kRepeat,
+    kArray,
+    kObject,
+    kCountedArray,
+    kUniqueArray
+  };
 
   // Empty ones of this thread, until somebody asks for the same use.
   enum Use : std::uint8_t { kBuild, kHold, kCompare };

@@ -68,7 +68,8 @@ class Partition {
   struct Bounds {
     std::uint32_t begin = 0, end = 0, marked = 0;
   };
-  std::vector<std::uint32_t> set_, order_, at_;  // of an element: its set; by place: the element; of an element: its place
+  std::vector<std::uint32_t> set_, order_,
+      at_;  // of an element: its set; by place: the element; of an element: its place
   std::vector<Bounds> bounds_;
   std::vector<std::uint32_t> touched_;
 };

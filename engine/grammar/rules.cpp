@@ -30,7 +30,8 @@ Fragment::~Fragment() = default;
 
 std::size_t Fragment::bytes() const {
   std::size_t total = sizeof *this + (shared.size() + rules.size()) * sizeof(void*) +
-                      terminals.size() * sizeof(TerminalPtr) + embedded.size() * sizeof(std::shared_ptr<const Fragment>);
+                      terminals.size() * sizeof(TerminalPtr) +
+                      embedded.size() * sizeof(std::shared_ptr<const Fragment>);
   for (const auto& r : rules) total += r->bytes();
   return total;
 }

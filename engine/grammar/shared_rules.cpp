@@ -10,7 +10,8 @@ Parts& Parts::text(std::string_view text) {
   number(text.size());
   for (std::size_t i = 0; i < text.size(); i += 8) {
     std::uint64_t part = 0;
-    for (std::size_t k = i; k < std::min(i + 8, text.size()); ++k) part = part << 8 | static_cast<std::uint8_t>(text[k]);
+    for (std::size_t k = i; k < std::min(i + 8, text.size()); ++k)
+      part = part << 8 | static_cast<std::uint8_t>(text[k]);
     number(part);
   }
   return *this;

@@ -21,6 +21,7 @@ class SharedRules final : public Interned {
   std::vector<std::unique_ptr<Rule>> rules;
   std::vector<TerminalPtr> terminals;
   std::vector<Ref<const SharedRules>> below;
+  bool cyclic = false;
   std::uint32_t latest = 0;  // of when its rules, and those below, were found (see Rule::found)
 
   std::size_t bytes() const override;

@@ -123,6 +123,7 @@ const SharedRules* Sharing::publish_component(std::vector<std::unique_ptr<Rule>>
                                               Description description) {
   const auto fresh = Ref<SharedRules>::adopt(new SharedRules(*interner_));
   fresh->rules = std::move(rules);
+  fresh->cyclic = true;
   for (std::uint32_t i = 0; i < fresh->rules.size(); ++i) {
     Rule& rule = *fresh->rules[i];
     rule.home = fresh.get();

@@ -50,7 +50,8 @@ class Sharing {
 
  private:
   const SharedRules& keep(Ref<const Interned> object);
-  const SharedRules& publish(const Ref<SharedRules>& fresh, Description description, std::span<const Interner::Way> ways);
+  const SharedRules& publish(const Ref<SharedRules>& fresh, Description description,
+                             std::span<const Interner::Way> ways);
   void hold_parts(SharedRules& fresh);
 
   std::shared_ptr<Interner> interner_;
