@@ -70,6 +70,10 @@ class EngineCore:
     def compile(self, spec: Spec) -> Grammar: ...
     def clear(self) -> None: ...
     def stats(self) -> dict: ...
+    def truncate_hashes(self, bits: int) -> None:
+        """
+        For tests, before anything is compiled: rules are looked for by this many bits of their hashes.
+        """
 
 class Matcher:
     def fork(self) -> Self:

@@ -43,7 +43,7 @@ Interner::Found Interner::find(std::uint64_t hash, Description description) {
 // What is being destroyed stays whole until it is forgotten, which waits for the mutex; it is not given away again.
 Interner::Found Interner::look(std::uint64_t hash, Description description) {
   for (const Place* p = head(hash); p; p = p->next) {
-    if (p->hash != hash || !p->of->has(p->way, description) || !p->of->try_add_ref()) continue;
+    if (p->hash != hash || p == &p->of->named_ || !p->of->has(p->way, description) || !p->of->try_add_ref()) continue;
     return {Ref<const Interned>::adopt(p->of), p->way};
   }
   return {};
@@ -58,6 +58,25 @@ Ref<const Interned> Interner::publish(Interned& fresh, Description description, 
   stats_.bytes += fresh.bytes();
   stats_.things += fresh.things();
   return Ref<const Interned>(&fresh);
+}
+
+void Interner::name(const Interned& thing, std::uint32_t way, std::uint64_t name) {
+  const std::lock_guard lock(mutex_);
+  auto& named = const_cast<Interned&>(thing);
+  if (named.named_.of) return;
+  named.name_ = name;
+  insert(named.named_, thing, way, hash({&name, 1}));
+}
+
+Interner::Found Interner::find_named(std::uint64_t name) {
+  const std::uint64_t h = hash({&name, 1}) & mask_;
+  const std::lock_guard lock(mutex_);
+  for (const Place* p = head(h); p; p = p->next) {
+    if (p != &p->of->named_ || p->of->name_ != name || !p->of->try_add_ref()) continue;
+    ++stats_.found;
+    return {Ref<const Interned>::adopt(p->of), p->way};
+  }
+  return {};
 }
 
 void Interner::insert(Place& place, const Interned& thing, std::uint32_t way, std::uint64_t hash) {
@@ -90,6 +109,7 @@ void Interner::forget(const Interned& dead) {
   if (!dead.first_.of) return;  // never published
   remove(dead.first_);
   for (const Place& place : dead.more_) remove(place);
+  if (dead.named_.of) remove(dead.named_);
   stats_.bytes -= dead.bytes();
   stats_.things -= dead.things();
 }

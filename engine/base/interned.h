@@ -53,6 +53,8 @@ class Interned {
   Interner& interner_;
   Place first_;  // most have one
   std::vector<Place> more_;
+  Place named_;
+  std::uint64_t name_ = 0;
 };
 
 class Interner {
@@ -72,6 +74,10 @@ class Interner {
   // the description, which is the first pair's.
   using Way = std::pair<std::uint32_t, std::uint64_t>;
   Ref<const Interned> publish(Interned& fresh, Description description, std::span<const Way> ways);
+
+  // Short cuts: a number that stands for one description always, whoever gives it. A thing has one at most.
+  void name(const Interned& thing, std::uint32_t way, std::uint64_t name);
+  Found find_named(std::uint64_t name);
 
   struct Stats {
     std::size_t things = 0, bytes = 0;

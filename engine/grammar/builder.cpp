@@ -19,7 +19,7 @@ struct Builder::Impl {
   std::vector<std::unique_ptr<Rule>> closed{};  // that lead to a shared rule
   std::size_t made = 0, reserved = 0, undefined = 0;
 
-  void count();
+  void count(std::size_t rules = 1);
   Symbol close(Symbol symbol);
   Symbol keep_open(std::unique_ptr<Rule> rule);
   template <class Make>
@@ -43,8 +43,8 @@ Symbol Builder::literal(std::string_view bytes) {
 }
 
 // Equal rules count as often as they are asked for, so that a limit does not depend on what others have made.
-void Builder::Impl::count() {
-  if (++made <= limits.max_nodes) return;
+void Builder::Impl::count(std::size_t rules) {
+  if ((made += rules) <= limits.max_nodes) return;
   throw GrammarError("the grammar has more than " + std::to_string(limits.max_nodes) + " nodes", "", "",
                      "Split it, or make its parts smaller.");
 }
@@ -173,10 +173,18 @@ Symbol Builder::reserve() {
 }
 
 // What is recursive is closed as early as possible, so that what is made of it is found rather than made.
-void Builder::define(Symbol reserved, Symbol body) {
+void Builder::define(Symbol reserved, Symbol body, std::uint64_t name) {
   Symbol& behind = *reserved.rule->stands_for();
   behind = body;
-  if (--impl_->undefined == 0 && body) behind = impl_->close(body);
+  if (--impl_->undefined != 0 || !body) return;
+  behind = impl_->close(body);
+  if (name) impl_->sharing.name(behind, name);
+}
+
+Symbol Builder::known(std::uint64_t name) {
+  const Symbol symbol = impl_->sharing.find_named(name);
+  if (symbol) impl_->count(symbol.rule->home->rules.size() + 1);  // with the placeholder
+  return symbol;
 }
 
 std::shared_ptr<const Fragment> Builder::finish(Symbol root) {

@@ -79,9 +79,12 @@ class Builder {
   void keep(std::shared_ptr<const Fragment>);            // the same, where its root is known
   Symbol rule(std::unique_ptr<Rule>);                    // a rule made elsewhere (dispatch)
 
-  // Recursion: use the symbol of reserve() anywhere, define it once before finish().
+  // Recursion: use the symbol of reserve() anywhere, define it once before finish(). What is needed again and again may have
+  // a name, which stands for the same always: known() gives what some builder of the pool has defined under it, where that
+  // is still in use.
   Symbol reserve();
-  void define(Symbol reserved, Symbol body);
+  void define(Symbol reserved, Symbol body, std::uint64_t name = 0);
+  Symbol known(std::uint64_t name);
 
   // Throws GrammarError when nothing can be produced, or a limit is passed.
   std::shared_ptr<const Fragment> finish(Symbol root);

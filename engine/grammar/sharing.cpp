@@ -58,11 +58,17 @@ Symbol Sharing::now(Symbol symbol) {
   return symbol.rule ? Symbol{nullptr, symbol.rule->home->rules[symbol.rule->place].get()} : symbol;
 }
 
-Symbol Sharing::find(std::uint64_t hash, Description description) {
-  Interner::Found found = interner_->find(hash, description);
+Symbol Sharing::keep(Interner::Found found) {
   if (!found.object) return {};
-  const std::uint32_t place = found.way;
-  return {nullptr, keep(std::move(found.object)).rules[place].get()};
+  return {nullptr, keep(std::move(found.object)).rules[found.way].get()};
+}
+
+Symbol Sharing::find(std::uint64_t hash, Description description) { return keep(interner_->find(hash, description)); }
+
+Symbol Sharing::find_named(std::uint64_t name) { return keep(interner_->find_named(name)); }
+
+void Sharing::name(Symbol symbol, std::uint64_t name) {
+  if (symbol.rule && symbol.rule->home) interner_->name(*symbol.rule->home, symbol.rule->place, name);
 }
 
 const SharedRules* Sharing::find_component(std::uint64_t hash, Description description) {

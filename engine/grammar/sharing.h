@@ -41,6 +41,8 @@ class Sharing {
 
   // The rule of this description, where there is one.
   Symbol find(std::uint64_t hash, Description description);
+  Symbol find_named(std::uint64_t name);
+  void name(Symbol symbol, std::uint64_t name);
   // The rule, or one that another thread has published meanwhile.
   Symbol publish(std::unique_ptr<Rule> rule, std::uint64_t hash, Description description);
   // The same for rules that call one another, in an order that belongs to the description. Settled by the caller.
@@ -50,6 +52,7 @@ class Sharing {
 
  private:
   const SharedRules& keep(Ref<const Interned> object);
+  Symbol keep(Interner::Found found);
   const SharedRules& publish(const Ref<SharedRules>& fresh, Description description,
                              std::span<const Interner::Way> ways);
   void hold_parts(SharedRules& fresh);

@@ -41,6 +41,13 @@ Symbol Compiler::lower(const Shape* s) {
     if (!s->symbol) s->symbol = builder_.reserve();
     return s->symbol;
   }
+  // The value of any kind is part of most schemas.
+  const std::uint64_t name =
+      s == any_ ? 1 + 2 * static_cast<std::uint64_t>(options_.whitespace) + (options_.any_order ? 1 : 0) : 0;
+  if (name && !s->symbol && (s->symbol = builder_.known(name))) {
+    s->state = Shape::kDone;
+    return s->symbol;
+  }
   s->state = Shape::kOpen;
   if (nesting_ >= kDeep) {
     s->symbol = builder_.reserve();
@@ -51,7 +58,7 @@ Symbol Compiler::lower(const Shape* s) {
   Symbol body = lower_parts(*s);
   --nesting_;
   if (s->symbol) {
-    builder_.define(s->symbol, body);
+    builder_.define(s->symbol, body, name);
   } else {
     s->symbol = body;
   }
