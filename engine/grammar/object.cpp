@@ -1,6 +1,7 @@
 #include "grammar/object.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <numeric>
 
@@ -216,6 +217,12 @@ void ObjectRule::settle() {
       }
     }
   }
+  required_bits_.assign((m + 63) / 64, 0);
+  usable_bits_.assign((m + 63) / 64, 0);
+  for (std::size_t i = 0; i < m; ++i) {
+    required_bits_[i / 64] |= std::uint64_t{spec_.members[i].required} << (i % 64);
+    usable_bits_[i / 64] |= std::uint64_t{usable_[i] != 0} << (i % 64);
+  }
   next_required_.assign(m + 1, static_cast<std::uint32_t>(m));
   required_from_.assign(m + 1, 0);
   usable_from_.assign(m + 1, 0);
@@ -252,7 +259,8 @@ Terminal* ObjectRule::key(const Payload& p, const Word& w) const {
 }
 
 std::size_t ObjectRule::bytes() const {
-  std::size_t total = sizeof *this + by_label_.size() * 4 + spec_.members.size() * (sizeof(ObjectSpec::Member) + 14);
+  std::size_t total = sizeof *this + by_label_.size() * 4 + required_bits_.size() * 16 +
+                      spec_.members.size() * (sizeof(ObjectSpec::Member) + 14);
   for (const auto& m : spec_.members) total += m.name.capacity() > 15 ? m.name.capacity() : 0;
   return total + spec_.others.size() * sizeof(ObjectSpec::Other);
 }
@@ -276,6 +284,11 @@ bool ObjectRule::needed(const Payload& p, std::uint32_t member) const {
 std::uint32_t ObjectRule::missing(const Payload& p, const Word& w) const {
   if (!tracked()) return required_from_[w.next];
   std::uint32_t total = 0;
+  if (closure_.empty()) {
+    for (std::size_t i = 0; i < required_bits_.size(); ++i)
+      total += static_cast<std::uint32_t>(std::popcount(required_bits_[i] & ~seen_bits(p, i)));
+    return total;
+  }
   for (std::uint32_t i = 0; i < spec_.members.size(); ++i) total += needed(p, i) && !seen(p, i);
   return total;
 }
@@ -320,8 +333,15 @@ bool ObjectRule::may_close(const Payload& p, const Word& w) const {
   return w.count >= spec_.min_properties && unmet(w.met) == 0 && missing(p, w) == 0;
 }
 
-bool ObjectRule::any_next(const Payload& p, const Word& w) const {
-  if (others_allowed(p, w)) return true;
+bool ObjectRule::any_next(const Payload& p, const Word& w) const { return others_allowed(p, w) || any_member(p, w); }
+
+bool ObjectRule::any_member(const Payload& p, const Word& w) const {
+  if (spec_.any_order && closure_.empty() && spec_.max_properties == kNoMax) {
+    for (std::size_t i = 0; i < usable_bits_.size(); ++i) {
+      if (usable_bits_[i] & ~seen_bits(p, i)) return true;
+    }
+    return false;
+  }
   for (std::uint32_t k = spec_.any_order ? 0 : w.next; k < spec_.members.size(); ++k) {
     if (member_allowed(p, w, k)) return true;
     if (!tracked() && k >= next_required_[w.next]) return false;
@@ -399,6 +419,70 @@ bool ObjectRule::admits(std::uint32_t to, const Payload& payload, const Terminal
   return false;
 }
 
+ObjectRule::Word ObjectRule::after_key(Word w, std::uint32_t pending) const {
+  const auto m = static_cast<std::uint32_t>(spec_.members.size());
+  w.next = spec_.any_order ? 0 : std::min(pending + 1, m);
+  w.count = clip(std::uint64_t{w.count} + 1);
+  w.pending = pending;
+  return w;
+}
+
+// All that expand() asks until the next key has begun. Where other keys may come, a member's begins as one of them does.
+std::uint64_t ObjectRule::may_follow(const Payload& p, const Word& w) const {
+  return (may_close(p, w) ? 1u : 0u) | (others_allowed(p, w) ? 2u : any_member(p, w) ? 4u : 0u);
+}
+
+bool ObjectRule::outlook(std::uint32_t to, const Payload& payload, const Ahead& ahead,
+                         std::vector<std::uint64_t>& out) const {
+  if (spec_.needs) return false;
+  const Word w(payload.word);
+  const auto m = static_cast<std::uint32_t>(spec_.members.size());
+  switch (to) {
+    case kValue: {
+      const Symbol due = value(w.pending);
+      out.insert(out.end(), {id, std::uint64_t{to} << 3 | may_follow(payload, w),
+                             due.terminal ? due.terminal->id() : due.rule->id, due.terminal ? 1u : 0u});
+      return true;
+    }
+    case kAfter:
+    case kKey:
+      out.insert(out.end(), {id, std::uint64_t{to} << 3 | may_follow(payload, w)});
+      return true;
+    case kColon:
+    case kOtherColon:
+      break;
+    default:
+      return false;
+  }
+  // A key: which ones it may still be, and what may come after each.
+  const std::uint32_t words = tracked() ? (m + 63) / 64 : 0;
+  const Terminal::Range& left = ahead.left;
+  if (left.hi - left.lo > kFewKeys || spec_.others.size() > kFewKeys || words > kFewWords) return false;
+  std::uint64_t bits[kFewWords];
+  const Blob seen_then{nullptr, words, false, bits};
+  const auto add = [&](std::uint32_t pending) {
+    for (std::uint32_t i = 0; i < words; ++i) bits[i] = payload.blob ? payload.blob->bits[i] : 0;
+    if (words && pending < m) bits[pending / 64] |= std::uint64_t{1} << (pending % 64);
+    const Word then = after_key(w, pending);
+    out.push_back(std::uint64_t{pending} << 3 | may_follow({then.pack(), words ? &seen_then : nullptr}, then));
+  };
+  const bool others = others_allowed(payload, w);
+  out.insert(out.end(), {id, std::uint64_t{to} << 3 | (others ? 1u : 0u)});
+  for (std::uint32_t label = left.lo; label < left.hi; ++label) {
+    const std::uint32_t member = by_label_[label];
+    // Where any key may come that begins so, which ones are members makes a difference where they end.
+    if (other_key_ && others && spec_.members[member].name.size() > std::uint64_t{ahead.read} + ahead.longest) continue;
+    if (member_allowed(payload, w, member)) add(member);
+  }
+  if ((to == kOtherColon || left.others) && others) {
+    for (std::uint32_t j = 0; j < spec_.others.size(); ++j) {
+      if (other_usable_[j]) add(m + j);
+    }
+  }
+  out.push_back(~std::uint64_t{0});  // no more of them
+  return true;
+}
+
 bool ObjectRule::on_label(std::uint32_t to, const Payload& payload, std::uint32_t label, const KeyByte* key,
                           Arena& arena, std::uint32_t* state, Payload* out) const {
   if (to != kColon && to != kOtherColon) return Rule::on_label(to, payload, label, key, arena, state, out);
@@ -410,7 +494,6 @@ bool ObjectRule::on_label(std::uint32_t to, const Payload& payload, std::uint32_
   if (label < by_label_.size()) {
     pending = by_label_[label];
     if (!member_allowed(payload, w, pending)) return false;
-    w.next = pending + 1;
   } else {
     std::uint32_t cls = label - static_cast<std::uint32_t>(by_label_.size());
     if (cls >= spec_.others.size() || !other_usable_[cls] || !others_allowed(payload, w)) return false;
@@ -420,11 +503,8 @@ bool ObjectRule::on_label(std::uint32_t to, const Payload& payload, std::uint32_
     std::copy(text.begin(), text.end(), copy);
     keys = arena.make<SeenKey>(keys, copy, static_cast<std::uint32_t>(text.size()), hash_text(text), false);
     pending = m + cls;
-    w.next = m;
   }
-  if (spec_.any_order) w.next = 0;
-  w.count = clip(std::uint64_t{w.count} + 1);
-  w.pending = pending;
+  w = after_key(w, pending);
   *state = kColon;
   out->word = w.pack();
   out->blob = nullptr;

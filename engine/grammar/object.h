@@ -28,6 +28,9 @@ class ObjectRule final : public Rule {
   void expand(std::uint32_t state, const Payload& payload, Edges& out) const override;
   bool on_label(std::uint32_t to, const Payload& payload, std::uint32_t label, const KeyByte* key, Arena& arena,
                 std::uint32_t* state, Payload* out) const override;
+  bool outlook(std::uint32_t to, const Payload& payload, const Ahead& ahead,
+               std::vector<std::uint64_t>& out) const override;
+  bool has_outlook() const override { return spec_.needs == 0; }
   bool admits(std::uint32_t to, const Payload& payload, const Terminal::Range& range) const override;
   std::pair<std::uint32_t, std::uint32_t> other_labels(std::uint32_t) const override {
     return {static_cast<std::uint32_t>(by_label_.size()), static_cast<std::uint32_t>(spec_.others.size())};
@@ -88,8 +91,15 @@ class ObjectRule final : public Rule {
   bool member_allowed(const Payload& p, const Word& w, std::uint32_t member) const;
   bool others_allowed(const Payload& p, const Word& w) const;
   bool may_close(const Payload& p, const Word& w) const;
+  std::uint64_t seen_bits(const Payload& p, std::size_t word) const {
+    return p.blob && p.blob->words ? p.blob->bits[word] : 0;
+  }
+  bool any_member(const Payload& p, const Word& w) const;
   bool any_next(const Payload& p, const Word& w) const;
   Symbol value(std::uint32_t pending) const;
+  Word after_key(Word w, std::uint32_t pending) const;
+  std::uint64_t may_follow(const Payload& p, const Word& w) const;
+  static constexpr std::uint32_t kFewKeys = 64, kFewWords = 8;
   std::vector<Way> ways(const Payload& p, const Word& w) const;
   std::uint32_t unmet(std::uint32_t met) const { return ((1u << spec_.needs) - 1) & ~met; }
   // Keys that it takes to meet the needs that are not met yet.
@@ -120,6 +130,7 @@ class ObjectRule final : public Rule {
   std::vector<std::uint32_t> required_from_;         // how many required members from an index on
   std::vector<std::uint32_t> usable_from_;           // how many usable members from an index on
   std::vector<std::vector<std::uint32_t>> closure_;  // dependentRequired, transitively; empty when there is none
+  std::vector<std::uint64_t> required_bits_, usable_bits_;
   std::vector<char> usable_, other_usable_, other_has_keys_;
   bool any_other_ = false;
   std::vector<std::uint32_t> keys_for_;  // set of needs -> least number of keys that meet them all; kNever: no keys do

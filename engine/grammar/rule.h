@@ -99,6 +99,19 @@ class Rule {
   virtual bool describe(std::uint32_t /*state*/, const Payload&, std::vector<std::uint64_t>& /*out*/) const {
     return false;
   }
+  // What of a terminal has been read and may still come, for outlook().
+  struct Ahead {
+    Terminal::Range left{};                     // labels that it may still end with
+    std::uint32_t read = 0;                     // bytes of a name so far, decoded
+    std::uint32_t longest = ~std::uint32_t{0};  // no token ends a name after more bytes
+  };
+  // What can be told of a payload on the way to `to` before the rule has told another key apart (the parser says when it
+  // does). Equal numbers of one rule mean equal masks as far as that. Where a key is spelled on the way, the keys that may
+  // not come are not among them. False: the payload has to be told whole.
+  virtual bool outlook(std::uint32_t /*to*/, const Payload&, const Ahead&, std::vector<std::uint64_t>& /*out*/) const {
+    return false;
+  }
+  virtual bool has_outlook() const { return false; }
   static constexpr std::uint64_t kDescribed = ~std::uint64_t{0} - 1;
   // Whether what comes at a state is the request's own, and not in the description.
   virtual bool own(std::uint32_t /*state*/) const { return false; }

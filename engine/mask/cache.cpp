@@ -28,7 +28,7 @@ MaskCache::MaskCache(std::shared_ptr<const Vocabulary> vocab, std::size_t bytes,
     if (b != '"' && b != '\\') key.set(b);
   }
   slices_.plan(key);
-  slices_.room(0);  // looks at the tokens' lengths
+  longest_key_ = slices_.longest_key();  // looks at all tokens
 }
 
 CounterClass MaskCache::classify(const Terminal& terminal, std::uint64_t counter) {
@@ -52,7 +52,7 @@ const Entry& MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::St
   Near& near = near_[h % kNear];
   if (near.cache == tag && near.key == key) return *near.entry;
   if (terminal.transient()) {
-    auto made = build_entry(*vocab_, rests, slices_, terminal, state, counter);
+    auto made = build_entry(*vocab_, rests, slices_, ends_, terminal, state, counter);
     nodes_.fetch_add(made->nodes, std::memory_order_relaxed);
     return keep(near, tag, key, std::move(made));
   }
@@ -74,7 +74,7 @@ const Entry& MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::St
   }
   bool built = false;
   std::call_once(slot->once, [&] {
-    slot->entry = build_entry(*vocab_, rests, slices_, terminal, state, counter);
+    slot->entry = build_entry(*vocab_, rests, slices_, ends_, terminal, state, counter);
     built = true;
   });
   if (built) {
@@ -87,7 +87,7 @@ const Entry& MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::St
       shard.bytes += slot->bytes;
     }
     // The newest stays, so that one large entry cannot empty the shard for nothing.
-    while (shard.bytes > shard_bytes_ && shard.recent.size() > 1) {
+    while (shard.bytes + ends_.bytes() / kShards > shard_bytes_ && shard.recent.size() > 1) {
       auto& [old, dropped] = shard.recent.back();
       shard.bytes -= dropped->bytes;
       shard.by_key.erase(old);
@@ -105,7 +105,7 @@ MaskCache::Stats MaskCache::stats() const {
     out.entries += shard.recent.size();
     out.bytes += shard.bytes;
   }
-  out.bytes += slices_.memory() + *beside_;
+  out.bytes += slices_.memory() + ends_.bytes() + *beside_;
   out.hits = hits_;
   out.misses = misses_;
   out.evictions = evictions_;

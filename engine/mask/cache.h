@@ -27,6 +27,8 @@ class MaskCache {
   // calling thread calls let_go().
   const Entry& get(const Rests* rests, Terminal& terminal, Terminal::State state, CounterClass counter);
   static void let_go() { replaced_.clear(); }
+  std::uint32_t longest_key() const { return longest_key_; }
+  const Vocabulary& vocab() const { return *vocab_; }
   CounterClass classify(const Terminal& terminal, std::uint64_t counter);
   // Changes when the cache is cleared, and is never that of another cache.
   std::uint64_t tag() const { return id_ << 20 | (generation_.load(std::memory_order_relaxed) & 0xfffff); }
@@ -84,6 +86,8 @@ class MaskCache {
   const std::size_t shard_bytes_;
   const bool compress_;
   Slices slices_;
+  std::uint32_t longest_key_ = 0;
+  SharedEnds ends_;
   std::array<Shard, kShards> shards_;
   std::shared_ptr<std::atomic<std::size_t>> beside_ = std::make_shared<std::atomic<std::size_t>>(0);
   std::atomic<std::uint64_t> hits_{0}, misses_{0}, evictions_{0}, nodes_{0};

@@ -17,11 +17,12 @@ namespace {
 
 class EntryBuilder {
  public:
-  EntryBuilder(const Vocabulary& vocab, const Rests* rests, Slices& slices, Terminal& terminal, Terminal::State state,
-               CounterClass counter)
+  EntryBuilder(const Vocabulary& vocab, const Rests* rests, Slices& slices, SharedEnds& ends, Terminal& terminal,
+               Terminal::State state, CounterClass counter)
       : vocab_(vocab),
         rests_(rests),
         slices_(slices),
+        shared_(ends),
         terminal_(terminal),
         start_(state),
         counter_(counter),
@@ -628,10 +629,17 @@ class EntryBuilder {
       Entry::Leaves& made = out_->leaves.emplace_back();
       made.label = leaves_[i].label;
       if (keepable(part)) {
-        keep(part, &made.rests);
+        keep(part, &made.own.rests);
+      } else if (part.size() < kWorthSharing) {
+        merge(part, &made.own);
       } else {
-        merge_rests(part, &made);
-        if (key_) look_at_spelling(part, &made);
+        std::vector<std::uint32_t> exactly = describe(part);
+        made.shared = shared_.find(exactly);
+        if (!made.shared) {
+          Entry::Ends ends;
+          merge(part, &ends);
+          made.shared = shared_.add(std::move(exactly), std::move(ends));
+        }
       }
       i = end;
     }
@@ -643,11 +651,40 @@ class EntryBuilder {
 
   static bool by_label(const Leaf& a, const Leaf& b) { return a.label < b.label; }
 
+  static constexpr std::size_t kWorthSharing = 16;  // leaves
+
+  // All that merge() looks at.
+  std::vector<std::uint32_t> describe(std::span<const Leaf> part) const {
+    std::vector<std::uint32_t> out;
+    out.reserve(part.size() * 4 + 4);
+    const auto flag = [](bool value, int at) { return static_cast<std::uint32_t>(value) << at; };
+    out.push_back(flag(key_, 0) | flag(start_ == Terminal::kStart, 1) | flag(rests_, 2));
+    const ByteTrie* trie = nullptr;
+    for (const Leaf& l : part) {
+      if (l.trie != trie) {
+        trie = l.trie;
+        out.insert(out.end(),
+                   {~0u, static_cast<std::uint32_t>(trie->id()), static_cast<std::uint32_t>(trie->id() >> 32)});
+      }
+      out.insert(out.end(), {l.from, l.until, l.depth << 1 | flag(l.slash, 0), l.base});
+    }
+    return out;
+  }
+
+  void merge(std::span<const Leaf> part, Entry::Ends* made) {
+    merge_rests(part, made);
+    if (key_) look_at_spelling(part, made);
+  }
+
   // What is asked of keys alone.
-  void look_at_spelling(std::span<const Leaf> part, Entry::Leaves* made) {
+  void look_at_spelling(std::span<const Leaf> part, Entry::Ends* made) {
     spelled_.clear();
     // The opening quote is part of the key where the terminal begins here.
     const std::uint32_t open = start_ == Terminal::kStart ? 1 : 0;
+    made->key_goes_on = made->rests.trie.nodes() && made->rests.trie.has_values(0);
+    for (unsigned char c : {':', ' ', '\n', '\r', '\t'}) {
+      made->key_goes_on = made->key_goes_on || (made->rests.trie.nodes() && made->rests.trie.child(0, c));
+    }
     for (const Leaf& l : part) {
       if ((!rests_ && !l.slash) || l.depth - l.base < open + 1) continue;
       for (std::uint32_t n = l.from; n < l.until; ++n) {
@@ -712,17 +749,24 @@ class EntryBuilder {
     out->trie = ByteTrie(spelled_);
   }
 
-  // Whether a rest may go on to another key of the same object, and end it: a comma, blanks, a string.
+  // Whether a rest may go on to another key of the same object, and end it: a comma, blanks, a string, and a colon if
+  // there is more.
   static bool holds_key(std::string_view rest) {
+    constexpr std::string_view kBlanks = " \n\r\t";
     for (std::size_t comma = rest.find(','); comma != rest.npos; comma = rest.find(',', comma + 1)) {
-      const std::size_t open = rest.find_first_not_of(" \n\r\t", comma + 1);
-      if (open != rest.npos && rest[open] == '"' && rest.find('"', open + 1) != rest.npos) return true;
+      const std::size_t open = rest.find_first_not_of(kBlanks, comma + 1);
+      if (open == rest.npos || rest[open] != '"') continue;
+      std::size_t close = open + 1;
+      while (close < rest.size() && rest[close] != '"') close += rest[close] == '\\' ? 2 : 1;
+      if (close >= rest.size()) continue;
+      const std::size_t after = rest.find_first_not_of(kBlanks, close + 1);
+      if (after == rest.npos || rest[after] == ':') return true;
     }
     return false;
   }
 
   // Rests are read off the trie, which lies in order, and not off the tokens, which lie anywhere.
-  void merge_rests(std::span<const Leaf> part, Entry::Leaves* made) {
+  void merge_rests(std::span<const Leaf> part, Entry::Ends* made) {
     std::vector<Rest>& rests = scratch_.rests;
     std::string& text = scratch_.text;
     std::vector<char>& below = scratch_.below;
@@ -769,6 +813,7 @@ class EntryBuilder {
   const Vocabulary& vocab_;
   const Rests* const rests_;
   Slices& slices_;
+  SharedEnds& shared_;
   Terminal& terminal_;
   const Terminal::State start_;
   const CounterClass counter_;
@@ -798,15 +843,63 @@ class EntryBuilder {
 std::size_t Entry::memory() const {
   std::size_t total = sizeof *this + ambiguous.memory() + ids.capacity() * 4;
   for (const auto& a : accepted) total += sizeof a + a.bits.capacity() * 4;
-  for (const auto& l : leaves)
-    total += sizeof l + l.rests.memory() + l.whole.memory() + l.keys.capacity() * (sizeof(Leaves::Key) + 8) +
-             l.apart.capacity() * 4;
+  for (const auto& l : leaves) total += sizeof l + l.own.memory();
   return total;
 }
 
-std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, const Rests* rests, Slices& slices,
+std::size_t Entry::Ends::memory() const {
+  return rests.memory() + whole.memory() + keys.capacity() * (sizeof(Key) + 8) + apart.capacity() * 4;
+}
+
+namespace {
+std::size_t hash_of(const std::vector<std::uint32_t>& numbers) {
+  std::uint64_t h = numbers.size();
+  for (std::uint32_t v : numbers) {
+    h = (h ^ v) * 0x9E3779B97F4A7C15ull;
+    h ^= h >> 29;
+  }
+  return h;
+}
+}  // namespace
+
+std::shared_ptr<const Entry::Ends> SharedEnds::find(const std::vector<std::uint32_t>& leaves) const {
+  const std::size_t hash = hash_of(leaves);
+  std::lock_guard lock(mutex_);
+  const auto [from, until] = known_.equal_range(hash);
+  for (auto it = from; it != until; ++it) {
+    if (it->second.leaves == leaves) {
+      if (auto ends = it->second.ends.lock()) return ends;
+    }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const Entry::Ends> SharedEnds::add(std::vector<std::uint32_t> leaves, Entry::Ends&& made) {
+  const std::size_t hash = hash_of(leaves);
+  const std::size_t size = sizeof made + made.memory() + leaves.capacity() * 4 + 128;
+  std::lock_guard lock(mutex_);
+  const auto [from, until] = known_.equal_range(hash);
+  for (auto it = from; it != until; ++it) {
+    if (it->second.leaves != leaves) continue;
+    if (auto ends = it->second.ends.lock()) return ends;
+  }
+  if (known_.size() >= sweep_at_) {
+    std::erase_if(known_, [](const auto& k) { return k.second.ends.expired(); });
+    sweep_at_ = std::max<std::size_t>(64, known_.size() * 2);
+  }
+  bytes_->fetch_add(size, std::memory_order_relaxed);
+  std::shared_ptr<const Entry::Ends> out(new Entry::Ends(std::move(made)),
+                                         [bytes = bytes_, size](const Entry::Ends* e) {
+                                           bytes->fetch_sub(size, std::memory_order_relaxed);
+                                           delete e;
+                                         });
+  known_.emplace(hash, Known{std::move(leaves), out});
+  return out;
+}
+
+std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, const Rests* rests, Slices& slices, SharedEnds& ends,
                                          Terminal& terminal, Terminal::State state, CounterClass counter) {
-  return EntryBuilder(vocab, rests, slices, terminal, state, counter).build();
+  return EntryBuilder(vocab, rests, slices, ends, terminal, state, counter).build();
 }
 
 }  // namespace ag

@@ -11,10 +11,13 @@
 // one for each terminal that a token crosses, and none of them depends on the rules around it.
 #pragma once
 
+#include <atomic>
 #include <bitset>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "mask/slices.h"
@@ -63,8 +66,7 @@ struct Entry : std::enable_shared_from_this<Entry> {
     std::uint32_t from, until;        // of `ids`
     std::vector<std::uint32_t> bits;  // words(), where they are many; or empty
   };
-  struct Leaves {
-    std::uint32_t label;
+  struct Ends {  // what is left of the tokens that end the terminal
     Rests rests;
     // Only where the terminal may be an object's key, and is no set of names:
     struct Key {  // that a token ends: which part of its bytes, and what it says
@@ -76,6 +78,14 @@ struct Entry : std::enable_shared_from_this<Entry> {
     // neither of these, but decided one by one. Over the vocabulary; and over rests, with what the terminal was given.
     std::vector<std::uint32_t> apart;
     Rests whole;
+    bool key_goes_on = false;  // some rest begins as what follows a key does, or is empty
+    std::size_t memory() const;
+  };
+  struct Leaves {
+    std::uint32_t label;
+    Ends own;  // unless other entries have the same
+    std::shared_ptr<const Ends> shared;
+    const Ends* operator->() const { return shared ? shared.get() : &own; }
   };
   std::vector<Accepted> accepted;
   std::vector<std::uint32_t> ids;
@@ -86,8 +96,29 @@ struct Entry : std::enable_shared_from_this<Entry> {
   std::size_t memory() const;
 };
 
+// States of many terminals are ended by the same tokens, after the same bytes: those of strings. What is left of these
+// tokens is then one vocabulary, for all that may follow.
+class SharedEnds {
+ public:
+  // What was made of these leaves, as the numbers say exactly, if it is still in use.
+  std::shared_ptr<const Entry::Ends> find(const std::vector<std::uint32_t>& leaves) const;
+  // Gives what another thread has added first, or what is given.
+  std::shared_ptr<const Entry::Ends> add(std::vector<std::uint32_t> leaves, Entry::Ends&& made);
+  std::size_t bytes() const { return *bytes_; }
+
+ private:
+  struct Known {
+    std::vector<std::uint32_t> leaves;
+    std::weak_ptr<const Entry::Ends> ends;
+  };
+  mutable std::mutex mutex_;
+  std::unordered_multimap<std::size_t, Known> known_;  // by the hash of the leaves
+  std::size_t sweep_at_ = 64;
+  std::shared_ptr<std::atomic<std::size_t>> bytes_ = std::make_shared<std::atomic<std::size_t>>(0);  // in use
+};
+
 // Over the given rests, or over the whole vocabulary where there are none.
-std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, const Rests* rests, Slices& slices,
+std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, const Rests* rests, Slices& slices, SharedEnds& ends,
                                          Terminal& terminal, Terminal::State state, CounterClass counter);
 
 }  // namespace ag

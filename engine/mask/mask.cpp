@@ -62,7 +62,7 @@ void MaskWorkspace::fill(const Vocabulary& vocab, MaskCache& cache, const Config
   row_ = row;
   row_empty_ = true;
   completions_ = entries_ = 0;
-  const Memo::Hit known = memo_.find(cache, config, row, vocab.words());
+  const Memo::Hit known = memo_.find(cache, config, row);
   if (known.found) {
     entries_ = known.entries;
     cache.count_hits(entries_);
@@ -75,7 +75,8 @@ void MaskWorkspace::fill(const Vocabulary& vocab, MaskCache& cache, const Config
   clear_row();
   cache.count_hits(entries_);
   parser.watch(nullptr);
-  if (entries_ >= (known.again ? kMemorable : kDear) && !reads_.own) memo_.keep(cache, steps_, entries_, reads_);
+  if (entries_ >= (known.again ? kMemorable : kDear) && !reads_.own)
+    memo_.keep(cache, config, steps_, entries_, reads_);
   MaskCache::let_go();
 }
 
@@ -130,7 +131,7 @@ bool MaskWorkspace::fill_names(const Item& item, std::size_t level) {
       const std::uint32_t to = all.child(node, byte);
       if (!to || !rule.admits(item.to, item.payload, {below.first, below.end, false})) return;
       if (names->whole(below)) {  // no name begins another
-        leaves_of(&item, 1, below.first, Rests::below(all, to), level);
+        leaves_of(&item, 1, below.first, Rests::below(all, to), level, false);
         return;
       }
       set(all.begin(to), all.end(to));
@@ -143,13 +144,23 @@ bool MaskWorkspace::fill_names(const Item& item, std::size_t level) {
 void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_t count, std::size_t level) {
   const Item& first = items[0];
   if (!rests && fill_names(first, level)) return;
-  const Rule& rule = *first.node->rule;
   const Entry& entry =
       cache_->get(rests, *first.terminal, first.state, cache_->classify(*first.terminal, first.counter));
   ++entries_;
-  steps_.use(entry);
+  const std::uint32_t pointed = steps_.pointed();
+  fill_entry(rests, entry, items, count, level);
+  if (steps_.pointed() != pointed) steps_.use(entry);
+}
+
+void MaskWorkspace::fill_entry(const Rests* rests, const Entry& entry, const Item* items, std::size_t count,
+                               std::size_t level) {
+  const Item& first = items[0];
+  const Rule& rule = *first.node->rule;
   const bool labelled = first.terminal->labelled();
   const std::size_t words = vocab_->words();
+  for (const auto& accepted : entry.accepted) {
+    if (labelled && rests) parser.asks(first, accepted.range);
+  }
   for (const auto& accepted : entry.accepted) {
     if (accepted.bits.empty()) continue;
     if (labelled && !rule.admits(first.to, first.payload, accepted.range)) continue;
@@ -170,15 +181,15 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
   }
   for (const auto& leaves : entry.leaves) {
     if (!rule.reads_key(first.to) || !rule.needs_key(first.to, leaves.label)) {
-      leaves_of(items, count, leaves.label, leaves.rests, level);
+      leaves_of(items, count, leaves.label, leaves->rests, level, rests);
     } else {
       for (std::size_t i = 0; i < count; ++i) leaves_by_key(rests, items[i], leaves, level);
     }
-    if (leaves.apart.empty() && leaves.whole.trie.nodes() == 0) continue;
+    if (leaves->apart.empty() && leaves->whole.trie.nodes() == 0) continue;
     group_.clear();
     group_.items.assign(items, items + count);
-    if (rests) walk(leaves.whole, group_);
-    for (std::uint32_t id : leaves.apart) {
+    if (rests) walk(leaves->whole, group_);
+    for (std::uint32_t id : leaves->apart) {
       if (!has(id) && takes_token(group_, id)) set_one(id);
     }
   }
@@ -186,7 +197,7 @@ void MaskWorkspace::fill_group(const Rests* rests, const Item* items, std::size_
   // The terminal might have ended earlier, where what follows could read what the terminal would have read.
   const Arena::Mark mark = parser.arena().mark();
   const std::uint32_t label = labelled ? first.terminal->inner_label() : 0;
-  parser.complete(items, count, label, nullptr, 0, begun_);
+  parser.complete(items, count, label, nullptr, 0, begun_, rests);
   bool meets = false;
   for (const Item& item : begun_.items) {
     if ((item.terminal->live(item.state) & entry.inner).any()) meets = true;
@@ -240,11 +251,11 @@ void MaskWorkspace::take_rests(const Rests& rests, const ConfigView& config, std
 }
 
 void MaskWorkspace::leaves_of(const Item* items, std::size_t count, std::uint32_t label, const Rests& rests,
-                              std::size_t level) {
+                              std::size_t level, bool beyond) {
   while (levels_.size() <= level) levels_.push_back(std::make_unique<Level>());
   Config& after = levels_[level]->after;
   const Arena::Mark mark = parser.arena().mark();
-  parser.complete(items, count, label, nullptr, 0, after);
+  parser.complete(items, count, label, nullptr, 0, after, beyond);
   take_rests(rests, after, level);
   parser.arena().release(mark);
 }
@@ -252,17 +263,20 @@ void MaskWorkspace::leaves_of(const Item* items, std::size_t count, std::uint32_
 // Keys that no name declares must not repeat: tokens that would repeat one are left out.
 void MaskWorkspace::leaves_by_key(const Rests* rests, const Item& item, const Entry::Leaves& leaves,
                                   std::size_t level) {
+  if (!leaves->key_goes_on) return;
+  if (rests) parser.asks(item);
   while (levels_.size() <= level) levels_.push_back(std::make_unique<Level>());
-  const ByteTrie& after_key = leaves.rests.trie;
+  const ByteTrie& after_key = leaves->rests.trie;
   const Rule& rule = *item.node->rule;
   refused_.clear();
   known_ = rule.taken_keys(item.payload, item.key, &taken_);
   if (known_) {
     for (std::string_view taken : taken_) {
+      if (!rests && taken.size() > cache_->longest_key()) continue;  // most are
       if (!rests) refuse(item.key ? "" : "\"", taken);
-      auto at = std::lower_bound(leaves.keys.begin(), leaves.keys.end(), taken,
-                                 [](const Entry::Leaves::Key& k, std::string_view text) { return k.says < text; });
-      for (; at != leaves.keys.end() && at->says == taken; ++at) refused_.push_back(at->id);
+      auto at = std::lower_bound(leaves->keys.begin(), leaves->keys.end(), taken,
+                                 [](const Entry::Ends::Key& k, std::string_view text) { return k.says < text; });
+      for (; at != leaves->keys.end() && at->says == taken; ++at) refused_.push_back(at->id);
     }
   } else {  // inside an escape: one by one
     for (std::uint32_t n = 0; n < after_key.nodes(); ++n) {
@@ -282,8 +296,9 @@ void MaskWorkspace::leaves_by_key(const Rests* rests, const Item& item, const En
                [&](std::uint32_t id) { return !has(id); });  // others are allowed for another reason
   Config& after = levels_[level]->after;
   const Arena::Mark mark = parser.arena().mark();
-  parser.complete(&item, 1, leaves.label, reinterpret_cast<const std::uint8_t*>(part.data()), part.size(), after);
-  take_rests(leaves.rests, after, level);
+  parser.complete(&item, 1, leaves.label, reinterpret_cast<const std::uint8_t*>(part.data()), part.size(), after,
+                  rests);
+  take_rests(leaves->rests, after, level);
   parser.arena().release(mark);
   for (std::uint32_t id : refused) row_[id / 32] &= ~(1u << (id % 32));
   steps_.unset(refused);
@@ -291,7 +306,7 @@ void MaskWorkspace::leaves_by_key(const Rests* rests, const Item& item, const En
 
 // How some token that ends a key spells its part of one that is not there yet; empty when all would repeat one.
 std::string_view MaskWorkspace::new_key(const Item& item, const Entry::Leaves& leaves) const {
-  const ByteTrie& rests = leaves.rests.trie;
+  const ByteTrie& rests = leaves->rests.trie;
   const std::size_t open = item.key ? 0 : 1;  // the quotes are no part of the key
   for (std::uint32_t n = 0; n < rests.nodes(); ++n) {
     for (auto t = rests.begin(n); t != rests.end(n); ++t) {
@@ -309,7 +324,7 @@ std::string_view MaskWorkspace::new_key(const Item& item, const Entry::Leaves& l
 
 // The same of whole keys.
 std::string_view MaskWorkspace::new_key(const Entry::Leaves& leaves) const {
-  for (const Entry::Leaves::Key& key : leaves.keys) {
+  for (const Entry::Ends::Key& key : leaves->keys) {
     if (!std::binary_search(taken_.begin(), taken_.end(), key.says))
       return vocab_->bytes(key.id).substr(key.from, key.size);
   }

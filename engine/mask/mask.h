@@ -36,11 +36,13 @@ class MaskWorkspace {
   void fill_config(const Rests* rests, const ConfigView& config, std::size_t level);
   // The same for items at one state of one terminal.
   void fill_group(const Rests* rests, const Item* items, std::size_t count, std::size_t level);
+  void fill_entry(const Rests* rests, const Entry& entry, const Item* items, std::size_t count, std::size_t level);
   // The same where few of a request's names are left, without an entry; false where they are not.
   bool fill_names(const Item& item, std::size_t level);
   void clear_row();
   // Tokens that end the terminal, by what the rules make of their rests.
-  void leaves_of(const Item* items, std::size_t count, std::uint32_t label, const Rests& rests, std::size_t level);
+  void leaves_of(const Item* items, std::size_t count, std::uint32_t label, const Rests& rests, std::size_t level,
+                 bool beyond);
   void leaves_by_key(const Rests* rests, const Item& item, const Entry::Leaves& leaves, std::size_t level);
   std::string_view new_key(const Item& item, const Entry::Leaves& leaves) const;
   std::string_view new_key(const Entry::Leaves& leaves) const;
@@ -78,7 +80,7 @@ class MaskWorkspace {
   MaskCache* cache_ = nullptr;
   std::uint32_t* row_ = nullptr;
   std::uint32_t completions_ = 0, entries_ = 0;
-  static constexpr std::uint32_t kMemorable = 3, kDear = 8;  // entries from which a mask is worth keeping as a whole
+  static constexpr std::uint32_t kMemorable = 3, kDear = 4;  // entries from which a mask is worth keeping as a whole
   Memo memo_;
   Parser::Reads reads_;
   Steps steps_;

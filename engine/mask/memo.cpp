@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "regular/name_set.h"
+
 namespace ag {
 
 namespace {
@@ -21,20 +23,27 @@ void Steps::clear() {
   own_.clear();
   used_.clear();
   kept_.clear();
+  pointed_ = 0;
 }
 
-void Steps::set_one(std::uint32_t id) {
-  if (steps_.empty() || steps_.back().kind != kSetOwn)
-    steps_.push_back({nullptr, static_cast<std::uint32_t>(own_.size()), 0, kSetOwn});
-  own_.push_back(id);
-  ++steps_.back().count;
+void Steps::add_own(Kind kind, const std::uint32_t* from, std::size_t count) {
+  if (steps_.empty() || steps_.back().kind != kind)
+    steps_.push_back({nullptr, static_cast<std::uint32_t>(own_.size()), 0, kind});
+  own_.insert(own_.end(), from, from + count);
+  steps_.back().count += static_cast<std::uint32_t>(count);
 }
+
+void Steps::set(const std::uint32_t* from, const std::uint32_t* until) {
+  if (until - from > kFew)
+    add(kSet, from, until - from);
+  else
+    add_own(kSetOwn, from, static_cast<std::size_t>(until - from));
+}
+
+void Steps::set_one(std::uint32_t id) { add_own(kSetOwn, &id, 1); }
 
 void Steps::unset(const std::vector<std::uint32_t>& ids) {
-  if (ids.empty()) return;
-  steps_.push_back(
-      {nullptr, static_cast<std::uint32_t>(own_.size()), static_cast<std::uint32_t>(ids.size()), kUnsetOwn});
-  own_.insert(own_.end(), ids.begin(), ids.end());
+  if (!ids.empty()) add_own(kUnsetOwn, ids.data(), ids.size());
 }
 
 void Steps::keep() {
@@ -89,8 +98,15 @@ bool Memo::text(const char* bytes, std::size_t size) {
   return true;
 }
 
-bool Memo::describe(const Rule& rule, std::uint32_t state, const Payload& payload) {
-  if (rule.describe(state, payload, key_)) return key_.size() < kMostKey;
+bool Memo::by_outlook(const Rule& rule, std::uint32_t state, const Payload& payload, const Rule::Ahead& ahead) {
+  if (!outlook_) return false;
+  put(kOutlook);
+  if (rule.outlook(state, payload, ahead, key_)) return used_ = true;
+  key_.pop_back();
+  return false;
+}
+
+bool Memo::whole(const Rule& rule, std::uint32_t state, const Payload& payload) {
   put(rule.id);
   put(std::uint64_t{state} << 32 | (payload.blob ? payload.blob->words + 1 : 0));
   put(payload.word);
@@ -100,29 +116,57 @@ bool Memo::describe(const Rule& rule, std::uint32_t state, const Payload& payloa
   for (const SeenKey* key = payload.blob->keys; key; key = key->previous) {
     if (!text(key->text, key->size)) return false;
   }
-  put(~0ull);  // no text is as long
+  put(kEnd);
   return key_.size() < kMostKey;
+}
+
+// Of the keys that may not come, what is left of those that some token may end.
+bool Memo::taken(MaskCache& cache, const Item& item) {
+  if (!item.node->rule->taken_keys(item.payload, item.key, &taken_)) return false;
+  for (std::string_view rest : taken_) {
+    if (rest.size() <= cache.longest_key() && !text(rest.data(), rest.size())) return false;
+  }
+  put(kEnd);
+  return true;
+}
+
+bool Memo::describe(MaskCache& cache, const Item& item) {
+  put(item.terminal->id());
+  const CounterClass units = cache.classify(*item.terminal, item.counter);
+  put(std::uint64_t{units.room} << 32 | units.need);
+  put(std::uint64_t{item.state} << 32 | std::uint64_t{item.key != nullptr} << 31 | index(item.node));
+  const Rule& rule = *item.node->rule;
+  if (rule.describe(item.to, item.payload, key_)) return key_.size() < kMostKey;
+  const std::size_t before = key_.size();
+  Rule::Ahead ahead;
+  if (item.terminal->labelled()) ahead.left = item.terminal->range(item.state);
+  if (const regular::NameSet* names = item.terminal->names()) {
+    regular::NameSet::Span span{};
+    if (names->open(item.state, &span) || item.state == Terminal::kStart) {
+      ahead.read = span.depth;
+      ahead.longest = cache.longest_key();
+    }
+  }
+  if (by_outlook(rule, item.to, item.payload, ahead)) {
+    if (!rule.reads_key(item.to) || taken(cache, item)) return key_.size() < kMostKey;
+    key_.resize(before);
+  }
+  if (!whole(rule, item.to, item.payload)) return false;
+  if (!item.key) return true;
+  std::uint32_t at = item.key->length;
+  if (at > kMostKey) return false;
+  char spelled[kMostKey + 1];
+  for (const KeyByte* k = item.key; k; k = k->previous) spelled[--at] = static_cast<char>(k->byte);
+  return text(spelled, item.key->length);
 }
 
 bool Memo::describe(MaskCache& cache, const ConfigView& config) {
   key_.clear();
   nodes_.clear();
+  used_ = false;
   if (config.items.size() > kMostItems) return false;
   put(cache.tag());
-  for (const Item& item : config.items) {
-    put(item.terminal->id());
-    const CounterClass units = cache.classify(*item.terminal, item.counter);
-    put(std::uint64_t{units.room} << 32 | units.need);
-    put(std::uint64_t{item.state} << 32 | std::uint64_t{item.key != nullptr} << 31 | index(item.node));
-    if (!describe(*item.node->rule, item.to, item.payload)) return false;
-    if (!item.key) continue;
-    std::uint32_t at = item.key->length;
-    if (at > kMostKey) return false;
-    char spelled[kMostKey + 1];
-    for (const KeyByte* key = item.key; key; key = key->previous) spelled[--at] = static_cast<char>(key->byte);
-    if (!text(spelled, item.key->length)) return false;
-  }
-  return true;
+  return std::all_of(config.items.begin(), config.items.end(), [&](const Item& i) { return describe(cache, i); });
 }
 
 bool Memo::describe(const Node& node) {
@@ -130,19 +174,23 @@ bool Memo::describe(const Node& node) {
   for (std::uint32_t i = 0; i < node.count; ++i) {
     const Link& link = node.links[i];
     put(index(link.parent));
-    if (!describe(*link.parent->rule, link.state, link.payload)) return false;
+    const Rule& rule = *link.parent->rule;
+    if (!rule.describe(link.state, link.payload, key_) && !by_outlook(rule, link.state, link.payload, {}) &&
+        !whole(rule, link.state, link.payload))
+      return false;
   }
-  return nodes_.size() <= kMostNodes;
+  return nodes_.size() <= kMostNodes && key_.size() < kMostKey;
 }
 
-Memo::Hit Memo::find(MaskCache& cache, const ConfigView& config, std::uint32_t* row, std::size_t words) {
-  if (!describe(cache, config)) return {};
-  items_ = key_.size();
-  item_nodes_ = nodes_.size();
-  if (slots_.empty()) slots_.resize(kSlots);
-  hash_ = hash_of(key_);
-  Slot& slot = slots_[(hash_ >> 20) % kSlots];
-  slot_ = &slot;
+Memo::Hit Memo::find(MaskCache& cache, const ConfigView& config, std::uint32_t* row) {
+  outlook_ = true;
+  if (locate(cache, config) && slot_->hash == hash_ && slot_->whole) {
+    slot_->used = ++uses_;
+    outlook_ = false;
+    locate(cache, config);
+  }
+  if (!slot_) return {};
+  Slot& slot = *slot_;
   if (slot.hash != hash_) {
     const bool again = slot.met == hash_;
     slot.met = hash_;
@@ -159,13 +207,35 @@ Memo::Hit Memo::find(MaskCache& cache, const ConfigView& config, std::uint32_t* 
   bool found = items_ == slot.items && same();
   for (std::size_t i = 0; found && i < slot.followed.size(); ++i) found = describe(*nodes_[slot.followed[i]]) && same();
   if (!found || equal != slot.key.size()) return {.again = true};  // the same items under other callers
-  slot.steps.make(row, words);
+  slot.used = ++uses_;
+  slot.steps.make(row, cache.vocab().words());
   return {.found = true, .entries = slot.entries};
+}
+
+// The slot of a configuration, if it is one to be kept.
+bool Memo::locate(MaskCache& cache, const ConfigView& config) {
+  slot_ = nullptr;
+  if (!describe(cache, config)) return false;
+  items_ = key_.size();
+  item_nodes_ = nodes_.size();
+  hash_ = hash_of(key_);
+  if (slots_.empty()) slots_.resize(kSlots);
+  Slot* set = &slots_[(hash_ >> 20) % (kSlots / kWays) * kWays];
+  slot_ = set;
+  for (Slot* slot = set; slot != set + kWays; ++slot) {
+    if (slot->hash == hash_) {
+      slot_ = slot;
+      break;
+    }
+    if (slot->used < slot_->used) slot_ = slot;
+  }
+  return true;
 }
 
 // Its space is kept, for the next.
 void Memo::Slot::clear() {
   hash = 0;
+  whole = false;
   key.clear();
   followed.clear();
   steps.clear();
@@ -177,20 +247,37 @@ Memo::~Memo() {
   for (Slot& slot : slots_) slot.clear();
 }
 
-void Memo::keep(MaskCache& cache, const Steps& steps, std::uint32_t entries, const Parser::Reads& reads) {
+// Describes what was followed, too.
+bool Memo::complete(const Parser::Reads& reads) {
   key_.resize(items_);
   nodes_.resize(item_nodes_);
-  Slot& slot = *slot_;
-  slot.clear();
-  if (steps.size() > kMostSteps || *cache.beside() > cache.most_beside()) return;
+  followed_.clear();
   for (const Node* node : reads.nodes) {
     // Callers are met one after the other, from the items on.
     const auto at = std::find(nodes_.begin(), nodes_.end(), node);
-    if (at == nodes_.end()) return;
-    slot.followed.push_back(static_cast<std::uint32_t>(at - nodes_.begin()));
-    if (!describe(*node)) return;
+    if (at == nodes_.end()) return false;
+    followed_.push_back(static_cast<std::uint32_t>(at - nodes_.begin()));
+    if (!describe(*node)) return false;
   }
+  return true;
+}
+
+void Memo::keep(MaskCache& cache, const ConfigView& config, const Steps& steps, std::uint32_t entries,
+                const Parser::Reads& reads) {
+  if (!slot_ || steps.size() > kMostSteps || *cache.beside() > cache.most_beside()) return;
+  if (!complete(reads)) return;
+  if (used_ && reads.beyond) {  // an outlook does not reach as far: that is what is kept, and the mask elsewhere
+    slot_->clear();
+    slot_->hash = hash_;
+    slot_->whole = true;
+    slot_->used = ++uses_;
+    outlook_ = false;
+    if (!locate(cache, config) || !complete(reads)) return;
+  }
+  Slot& slot = *slot_;
+  slot.clear();
   slot.key = key_;
+  slot.followed = followed_;
   slot.steps = steps;
   slot.steps.keep();
   slot.items = static_cast<std::uint32_t>(items_);
@@ -199,6 +286,7 @@ void Memo::keep(MaskCache& cache, const Steps& steps, std::uint32_t entries, con
   slot.held = slot.bytes();
   slot.held_for->fetch_add(slot.held, std::memory_order_relaxed);
   slot.hash = hash_;
+  slot.used = ++uses_;
 }
 
 }  // namespace ag

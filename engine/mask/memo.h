@@ -16,16 +16,19 @@
 
 namespace ag {
 
-// How a row was put together, to do it again. What entries and the vocabulary hold is pointed to.
+// How a row was put together, to do it again. A few ids are written down; what entries and the vocabulary hold of more is
+// pointed to.
 class Steps {
  public:
   void clear();
   void copy(const std::uint32_t* bits) { add(kCopy, bits, 0); }    // the whole row
   void merge(const std::uint32_t* bits) { add(kMerge, bits, 0); }  // into the whole row
-  void set(const std::uint32_t* from, const std::uint32_t* until) { add(kSet, from, until - from); }
+  void set(const std::uint32_t* from, const std::uint32_t* until);
   void set_one(std::uint32_t id);
   void unset(const std::vector<std::uint32_t>& ids);
-  // Until the steps are cleared, unless keep() is called.
+  // Steps so far that point to something: who has some since then uses the entries that it comes from. Until the steps
+  // are cleared, unless keep() is called.
+  std::uint32_t pointed() const { return pointed_; }
   void use(const Entry& entry) { used_.push_back(&entry); }
   void keep();
   void make(std::uint32_t* row, std::size_t words) const;
@@ -41,7 +44,11 @@ class Steps {
   };
   void add(Kind kind, const std::uint32_t* at, std::ptrdiff_t count) {
     steps_.push_back({at, 0, static_cast<std::uint32_t>(count), kind});
+    ++pointed_;
   }
+  void add_own(Kind kind, const std::uint32_t* from, std::size_t count);
+  static constexpr std::ptrdiff_t kFew = 64;
+  std::uint32_t pointed_ = 0;
   std::vector<Step> steps_;
   std::vector<std::uint32_t> own_;
   std::vector<const Entry*> used_;
@@ -56,9 +63,10 @@ class Memo {
     std::uint32_t entries = 0;
   };
   // Writes the mask of `words` words where it is known.
-  Hit find(MaskCache& cache, const ConfigView& config, std::uint32_t* row, std::size_t words);
+  Hit find(MaskCache& cache, const ConfigView& config, std::uint32_t* row);
   // Keeps the mask of the configuration that was just looked for. `reads`: what the parser followed meanwhile.
-  void keep(MaskCache& cache, const Steps& steps, std::uint32_t entries, const Parser::Reads& reads);
+  void keep(MaskCache& cache, const ConfigView& config, const Steps& steps, std::uint32_t entries,
+            const Parser::Reads& reads);
   ~Memo();
 
  private:
@@ -69,26 +77,41 @@ class Memo {
     std::vector<std::uint32_t> followed;  // nodes, by when they were first named
     Steps steps;
     std::uint32_t items = 0, entries = 0;                // of key: the items' part
+    std::uint64_t used = 0;                              // when
+    bool whole = false;                                  // nothing but that payloads have to be told whole here
     std::shared_ptr<std::atomic<std::size_t>> held_for;  // the cache's count of bytes
     std::size_t held = 0;                                // these are counted there
     std::size_t bytes() const { return key.capacity() * 8 + followed.capacity() * 4 + steps.bytes(); }
     void clear();
   };
-  static constexpr std::size_t kSlots = 2048, kMostItems = 8, kMostKey = 128, kMostNodes = 32, kMostSteps = 1024;
+  // No id, no length of a text.
+  static constexpr std::uint64_t kOutlook = Rule::kDescribed - 1, kEnd = ~std::uint64_t{0};
+  static constexpr std::size_t kSlots = 2048, kWays = 4, kMostItems = 8, kMostKey = 128, kMostNodes = 32,
+                               kMostSteps = 1024;
 
+  // By what their rules say of payloads (Rule::outlook), or by whole payloads: `outlook_`.
   bool describe(MaskCache& cache, const ConfigView& config);
+  bool describe(MaskCache& cache, const Item& item);
   bool describe(const Node& node);
-  bool describe(const Rule& rule, std::uint32_t state, const Payload& payload);
+  bool whole(const Rule& rule, std::uint32_t state, const Payload& payload);
+  bool by_outlook(const Rule& rule, std::uint32_t state, const Payload& payload, const Rule::Ahead& ahead);
+  bool taken(MaskCache& cache, const Item& item);
+  bool locate(MaskCache& cache, const ConfigView& config);
+  bool complete(const Parser::Reads& reads);
   bool text(const char* bytes, std::size_t size);
   std::uint64_t index(const Node* node);
   void put(std::uint64_t value) { key_.push_back(value); }
 
   std::vector<Slot> slots_;  // once something was asked
   Slot* slot_ = nullptr;     // of the last question
-  std::uint64_t hash_ = 0;
+  std::uint64_t hash_ = 0, uses_ = 0;
   std::vector<std::uint64_t> key_;
   std::vector<const Node*> nodes_;          // that the description names, in this order
   std::size_t items_ = 0, item_nodes_ = 0;  // how much of both is of the items
+  std::vector<std::uint32_t> followed_;
+  std::vector<std::string_view> taken_;
+  bool outlook_ = true;  // use outlooks
+  bool used_ = false;    // some was
 };
 
 }  // namespace ag

@@ -15,6 +15,7 @@ void Slices::look_at_lengths() {
       adds[vocab_->chars(id)] = 1;
       continue;
     }
+    if (quote != bytes.npos) longest_key_ = std::max(longest_key_, static_cast<std::uint32_t>(bytes.rfind('"')));
     // Escapes: a character may take from one byte to twelve. A token may end in the middle of one, or go on to a second
     // string, which counts anew.
     std::uint32_t chars = 0;
@@ -54,6 +55,11 @@ std::uint32_t Slices::need(std::uint64_t need) {
   std::call_once(looked_, [&] { look_at_lengths(); });
   const auto at = std::lower_bound(needs_.begin(), needs_.end(), need);
   return at == needs_.end() ? max_chars() + 1 : *at;
+}
+
+std::uint32_t Slices::longest_key() {
+  std::call_once(looked_, [&] { look_at_lengths(); });
+  return longest_key_;
 }
 
 std::uint32_t Slices::longest_run(const Characters& key, bool escaped) {
@@ -124,8 +130,9 @@ void Slices::part(const std::vector<std::uint32_t>& rest, const Characters& key,
 
 std::shared_ptr<const SlicePlan> Slices::plan(const Characters& key) {
   std::lock_guard lock(mutex_);
-  auto& slot = plans_[key];
-  if (slot) return slot;
+  Kept& slot = plans_[key];
+  slot.used = ++uses_;
+  if (slot.plan) return slot.plan;
   auto out = std::make_shared<SlicePlan>();
   const Vocabulary& v = *vocab_;
   const ByteTrie& all = v.trie();
@@ -177,17 +184,12 @@ std::shared_ptr<const SlicePlan> Slices::plan(const Characters& key) {
   }
   part(rest, key, out.get());
   for (std::uint32_t n = 1; n < all.nodes(); n = all.skip(n)) out->tops.push_back({n, all.byte(n)});
-  slot = out;
+  slot.plan = out;
   if (plans_.size() > kMostPlans) {
-    for (auto it = plans_.begin(); it != plans_.end(); ++it) {
-      if (it->second != slot) {
-        auto keep = slot;
-        plans_.erase(it);
-        return keep;
-      }
-    }
+    plans_.erase(std::min_element(plans_.begin(), plans_.end(),
+                                  [](const auto& x, const auto& y) { return x.second.used < y.second.used; }));
   }
-  return slot;
+  return out;
 }
 
 const std::vector<std::uint32_t>& Slices::at_most(std::uint32_t chars) {
@@ -215,7 +217,8 @@ const std::vector<std::uint32_t>& Slices::at_most(std::uint32_t chars) {
 std::size_t Slices::memory() const {
   std::lock_guard lock(mutex_);
   std::size_t total = 0;
-  for (const auto& [key, plan] : plans_) {
+  for (const auto& [key, kept] : plans_) {
+    const SlicePlan* plan = kept.plan.get();
     if (!plan) continue;
     total += plan->bits.capacity() * 4 + plan->tops.capacity() * sizeof(SlicePlan::Top);
     // A trie takes some twenty bytes a token; whether it was made yet is not asked, for others may be making it.

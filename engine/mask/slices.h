@@ -58,6 +58,8 @@ class Slices final : public Runs {
   // Tokens cannot tell what lies between.
   std::uint32_t room(std::uint64_t room);
   std::uint32_t need(std::uint64_t need);
+  // Bytes before the last quote of some token: longer rests of a key are ended by none.
+  std::uint32_t longest_key();
   std::uint32_t longest_run(const Characters& key, bool escaped) override;
   std::uint32_t longest() const override { return max_chars(); }
   Regions& regions() { return regions_; }
@@ -67,18 +69,24 @@ class Slices final : public Runs {
  private:
   void look_at_lengths();
   void part(const std::vector<std::uint32_t>& rest, const Characters& key, SlicePlan* out) const;
-  static constexpr std::size_t kMostPlans = 16, kMostKept = 4096;
+  static constexpr std::size_t kMostPlans = 48, kMostKept = 4096;
   static constexpr std::uint32_t kSurelyRuns = 16;  // below it nobody looks
   std::shared_ptr<const Vocabulary> vocab_;
   Regions regions_;
   mutable std::mutex mutex_;
-  std::map<Characters, std::shared_ptr<const SlicePlan>> plans_;
+  struct Kept {
+    std::shared_ptr<const SlicePlan> plan;
+    std::uint64_t used;  // when
+  };
+  std::map<Characters, Kept> plans_;
+  std::uint64_t uses_ = 0;
   std::map<std::uint32_t, std::unique_ptr<const std::vector<std::uint32_t>>> lengths_;
   std::once_flag looked_;
   std::map<Characters, bool> pays_;
   std::map<std::pair<Characters, bool>, std::uint32_t> runs_;
   std::vector<std::uint32_t> longest_first_;  // tokens of more than kSurelyRuns characters
   std::vector<std::uint32_t> rooms_, needs_;  // sorted
+  std::uint32_t longest_key_ = 0;
 };
 
 }  // namespace ag

@@ -97,9 +97,10 @@ bool Parser::step(const ConfigView& in, std::uint8_t byte, Config& out) {
       ++moved.counter;
     }
     if ((next & Terminal::kClose) && moved.counter < item.terminal->min_units()) continue;
-    if (item.terminal->labelled() &&
-        !item.node->rule->admits(item.to, item.payload, item.terminal->range(moved.state))) {
-      continue;
+    if (item.terminal->labelled()) {
+      const Terminal::Range labels = item.terminal->range(moved.state);
+      asks(item, labels);
+      if (!item.node->rule->admits(item.to, item.payload, labels)) continue;
     }
     if (item.node->rule->reads_key(item.to)) moved.key = extend_key(item.key, byte);
     // A state that does not accept goes on: all states are live.
@@ -134,7 +135,11 @@ bool Parser::stretch(std::vector<Item>& items, std::string_view& bytes) {
     item.state = at[i].state;
     item.counter = at[i].counter;
     const Rule& rule = *item.node->rule;
-    if (item.terminal->labelled() && !rule.admits(item.to, item.payload, item.terminal->range(item.state))) continue;
+    if (item.terminal->labelled()) {
+      const Terminal::Range labels = item.terminal->range(item.state);
+      asks(item, labels);
+      if (!rule.admits(item.to, item.payload, labels)) continue;
+    }
     if (rule.reads_key(item.to)) {
       for (char c : done) item.key = extend_key(item.key, static_cast<std::uint8_t>(c));
     }
@@ -202,14 +207,14 @@ bool Parser::step_token(const ConfigView& in, std::uint32_t id, Config& out) {
 }
 
 void Parser::complete(const Item* items, std::size_t count, std::uint32_t label, const std::uint8_t* bytes,
-                      std::size_t length, Config& out) {
+                      std::size_t length, Config& out, bool beyond) {
   begin(out);
   for (std::size_t n = 0; n < count; ++n) {
     Item item = items[n];
     if (item.node->rule->reads_key(item.to)) {
       for (std::size_t i = 0; i < length; ++i) item.key = extend_key(item.key, bytes[i]);
     }
-    finish_terminal(item, label);
+    finish_terminal(item, label, beyond);
   }
   run(out);
 }
@@ -228,11 +233,12 @@ void Parser::add_item(Config& out, const Item& item) {
 }
 
 // The terminal of an item ends here: the rule goes on.
-void Parser::finish_terminal(const Item& item, std::uint32_t label) {
+void Parser::finish_terminal(const Item& item, std::uint32_t label, bool beyond) {
   if (!item.terminal->labelled() && !item.node->rule->reads_key(item.to)) {
     add_position(item.node, item.to, item.payload);
     return;
   }
+  if (beyond) asks(item);
   std::uint32_t state = 0;
   Payload payload;
   if (item.node->rule->on_label(item.to, item.payload, label, item.key, arena_, &state, &payload)) {

@@ -87,16 +87,25 @@ class Parser {
   bool step_token(const ConfigView& in, std::uint32_t id, Config& out);
   // The configuration when the terminals of these items end here, with this label where they have labels. `bytes` are
   // the terminal's last bytes, which the items have not seen (keys are spelled by them).
+  // `beyond`: they are no items of the watched configuration.
   void complete(const Item* items, std::size_t count, std::uint32_t label, const std::uint8_t* bytes,
-                std::size_t length, Config& out);
+                std::size_t length, Config& out, bool beyond = true);
+  // A rule is asked which labels may come.
+  void asks(const Item& item) {
+    if (reads_ && item.node->committed && item.node->rule->has_outlook()) reads_->beyond = true;
+  }
+  void asks(const Item& item, const Terminal::Range& labels) {
+    if (reads_ && item.node->committed && labels != item.terminal->range(Terminal::kStart)) asks(item);
+  }
 
-  // What of a committed configuration was followed: its callers, in order, and whether rules came to what is their own.
+  // What of a committed configuration was followed: its callers, in order; whether rules came to what is their own; and
+  // whether one of its rules has told apart a key (or another label) that came after what the configuration is in.
   struct Reads {
     std::vector<const Node*> nodes;
-    bool own = false;
+    bool own = false, beyond = false;
     void clear() {
       nodes.clear();
-      own = false;
+      own = beyond = false;
     }
   };
   void watch(Reads* reads) { reads_ = reads; }
@@ -119,7 +128,7 @@ class Parser {
   void begin(Config& out);
   void run(Config& out);
   void add_item(Config& out, const Item& item);
-  void finish_terminal(const Item& item, std::uint32_t label);
+  void finish_terminal(const Item& item, std::uint32_t label, bool beyond = true);
   void add_position(const Node* node, std::uint32_t state, const Payload& payload);
   void add_link(Node* node, std::uint32_t state, const Payload& payload, const Node* parent);
   void call(const Rule* rule, const Node* from, std::uint32_t to, const Payload& payload);

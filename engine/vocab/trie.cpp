@@ -1,10 +1,15 @@
 #include "vocab/trie.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace ag {
 
-ByteTrie::ByteTrie(const std::vector<std::pair<std::string_view, std::uint32_t>>& sorted) {
+namespace {
+std::atomic<std::uint64_t> last_id{0};
+}
+
+ByteTrie::ByteTrie(const std::vector<std::pair<std::string_view, std::uint32_t>>& sorted) : id_(++last_id) {
   thread_local std::vector<Node> nodes;
   thread_local std::vector<std::uint32_t> path;
   nodes.assign(1, {});

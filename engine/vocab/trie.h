@@ -15,6 +15,8 @@ class ByteTrie {
   // `sorted`: strings and values, by string bytewise; equal strings share a node. Strings are not kept.
   explicit ByteTrie(const std::vector<std::pair<std::string_view, std::uint32_t>>& sorted);
 
+  // Never given twice in a process: equal only for what is equal.
+  std::uint64_t id() const { return id_; }
   std::uint32_t nodes() const { return nodes_.empty() ? 0 : static_cast<std::uint32_t>(nodes_.size() - 1); }
   std::uint8_t byte(std::uint32_t node) const { return nodes_[node].byte; }
   std::uint32_t depth(std::uint32_t node) const { return nodes_[node].depth; }
@@ -46,6 +48,7 @@ class ByteTrie {
   std::vector<std::uint32_t> children_;  // node << 8 | byte, in order; empty where they are not listed
   std::vector<std::uint32_t> values_;
   std::uint32_t max_depth_ = 0;
+  std::uint64_t id_ = 0;
 };
 
 }  // namespace ag

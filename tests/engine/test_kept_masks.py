@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgram.engine import Dispatch, Engine, EngineOptions, JsonSchema, Regex, Spec, Tag, Vocabulary
+from agentgram.engine import Dispatch, Engine, EngineOptions, GrammarError, JsonSchema, Regex, Spec, Tag, Vocabulary
 from walks import check_mask, walk
 
 
@@ -96,6 +96,59 @@ def test_what_is_kept_beside_a_small_cache_stays_small() -> None:
         schema = {**OBJECT, "properties": {**OBJECT["properties"], f"key{n}": {"type": "number"}}}  # type: ignore[dict-item]
         walk(JsonSchema(schema), n, 8, engine)
     assert engine.stats().cache_bytes < 3 << 20
+
+
+# Tokens that end a value, begin the next key or end it, and go on: what an object has seen already then matters.
+ACROSS = vocabulary(
+    *(
+        end + comma + key
+        for end in ('"', "1", "null", "]", "")
+        for comma in (",", ", ")
+        for key in ('"', '"a', '"ab":')
+    ),
+    *(name + after for name in ("a", "ab", "b", "", "name") for after in ('"', '":', '": 1', '":1,"', '":1,"a', '":"')),
+    *('"' + name + after for name in ("a", "ab", "", "no") for after in ("", '"', '":', '":1', '":1,"b":')),
+    *('":null', '":null}', '":1,"ab":1', ',"a":1,"b":1', '","","', '{"a', "\\u0061", '\\u0061":', "ame", "am", "te"),
+)
+NAMES = ["a", "ab", "b", "name", "note"]
+
+
+@st.composite
+def objects(draw: st.DrawFn) -> dict[str, Any]:
+    values = st.sampled_from(
+        [{"type": "integer"}, {"type": "null"}, {"type": "string"}, {"type": "array"}, {"const": 1}]
+    )
+    names = draw(st.lists(st.sampled_from(NAMES), unique=True))
+    schema: dict[str, Any] = {"type": "object", "properties": {name: draw(values) for name in names}}
+    more = {
+        "required": st.lists(st.sampled_from(NAMES), unique=True, max_size=2),
+        "additionalProperties": st.one_of(st.just(False), values),
+        "patternProperties": st.dictionaries(st.sampled_from(["^a", "m", "^$"]), values, max_size=2),
+        "minProperties": st.integers(0, 3),
+        "maxProperties": st.integers(2, 4),
+        "dependentRequired": st.dictionaries(st.sampled_from(NAMES), st.just(["b"]), max_size=1),
+    }
+    for keyword in draw(st.lists(st.sampled_from(sorted(more)), unique=True, max_size=3)):
+        schema[keyword] = draw(more[keyword])
+    return schema
+
+
+@pytest.fixture(scope="module")
+def across() -> Engine:
+    return Engine(ACROSS, EngineOptions(threads=1))
+
+
+@given(schema=objects(), seed=st.integers(0, 99), order=st.sampled_from(["declared", "any"]))
+def test_objects_share_masks_only_where_the_same_keys_may_follow(
+    across: Engine, schema: dict[str, Any], seed: int, order: Any
+) -> None:
+    try:
+        spec = JsonSchema({"type": "array", "items": schema}, property_order=order)
+        across.compile(spec)
+    except GrammarError:  # nothing satisfies some of them
+        return
+    for k in range(4):
+        walk(spec, seed + k, 14, across, b"[")
 
 
 # Most tokens are words, as in real vocabularies: states that keep to themselves by letters are worth knowing.
