@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 def set_grammar_error(arg: object, /) -> None: ...
+def json_text(arg: object, /) -> str | None: ...
 
 class Spec:
     @staticmethod

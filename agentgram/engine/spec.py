@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
+from agentgram.engine import _core
 from agentgram.errors import DefinitionError
 
 Whitespace: TypeAlias = Literal["flexible", "compact", "canonical"]
@@ -196,7 +197,7 @@ class JsonSchema(_Node):
             schema = schema.model_json_schema()
         if not isinstance(schema, str):
             try:
-                schema = json.dumps(schema, ensure_ascii=False)
+                schema = _core.json_text(schema) or json.dumps(schema, ensure_ascii=False)
             except (TypeError, ValueError) as error:
                 raise DefinitionError(f"the schema is not a JSON value: {error}.") from error
         object.__setattr__(self, "schema", schema)

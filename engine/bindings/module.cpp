@@ -10,6 +10,7 @@
 
 #include "base/workers.h"
 #include "bindings/bindings.h"
+#include "bindings/json_text.h"
 #include "matcher/engine.h"
 
 namespace nb = nanobind;
@@ -57,6 +58,11 @@ NB_MODULE(_core, m) {
   m.def("set_grammar_error", [](nb::object cls) {
     Py_XDECREF(grammar_error);
     grammar_error = cls.release().ptr();
+  });
+  m.def("json_text", [](nb::handle value) -> std::optional<std::string> {
+    std::string out;
+    if (!ag::json_text(value.ptr(), out)) return std::nullopt;
+    return out;
   });
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
