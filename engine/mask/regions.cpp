@@ -20,12 +20,18 @@ bool CharacterSteps::others_lead(Terminal::State from, Terminal::State to) {
                                     {0xF1, 0xF3, 0x80, 0xBF, 3}, {0xF4, 0xF4, 0x80, 0x8F, 3}};
   const std::uint32_t e2 = terminal_.next(from, 0xE2);
   if (e2 == Terminal::kDead) return false;
-  const Terminal::State separators = terminal_.next(e2 & Terminal::kStateMask, 0x80);  // all that begin so, and more
+  const Terminal::State separators =  // all that begin so, and more
+      terminal_.after_character(e2 & Terminal::kStateMask) ? Terminal::kDead
+                                                           : terminal_.next(e2 & Terminal::kStateMask, 0x80);
   std::vector<Terminal::State> level, after;
   for (const Span& span : kSpans) {
     for (int lead = span.first; lead <= span.last; ++lead) {
       const std::uint32_t next = terminal_.next(from, static_cast<std::uint8_t>(lead));
       if (!fits(next)) return false;
+      if (const Terminal::State all = terminal_.after_character(next & Terminal::kStateMask)) {
+        if (all != to) return false;
+        continue;
+      }
       level.assign(1, next & Terminal::kStateMask);
       for (int k = 0; k < span.more; ++k) {
         after.clear();
@@ -59,6 +65,7 @@ bool CharacterSteps::separators_lead(Terminal::State from, Terminal::State to) {
   for (std::uint8_t last : {std::uint8_t{0xA8}, std::uint8_t{0xA9}}) {
     std::uint32_t at = terminal_.next(from, 0xE2);
     if (!fits(at)) return false;
+    if (const Terminal::State all = terminal_.after_character(at & Terminal::kStateMask)) return all == to;
     for (std::uint8_t byte : {std::uint8_t{0x80}, last}) {
       at = terminal_.next(at & Terminal::kStateMask, byte);
       if (at == Terminal::kDead || (at & ~Terminal::kStateMask)) return false;
@@ -88,6 +95,7 @@ void CharacterSteps::ascii(Terminal::State from, Terminal::State (&to)[0x80]) {
 Terminal::State CharacterSteps::example(Terminal::State from) {
   const std::uint32_t lead = terminal_.next(from, 0xC3);
   if (lead == Terminal::kDead) return Terminal::kDead;
+  if (const Terminal::State all = terminal_.after_character(lead & Terminal::kStateMask)) return all;
   return terminal_.next(lead & Terminal::kStateMask, 0xA9) & Terminal::kStateMask;
 }
 

@@ -58,6 +58,12 @@ Terminal::State CodedTerminal::alike(State state, Runs& runs) {
   return out;
 }
 
+Terminal::State CodedTerminal::after_character(State state) {
+  const std::lock_guard lock(mutex_);
+  const Place& place = places_[state];
+  return place.mode == Mode::kUtf8 && place.resolved ? plain(place.q) : kDead;
+}
+
 template <class F>
 void CodedTerminal::each_target(const Place& at, F f) {
   if (at.resolved) return f(at.q, std::uint32_t{at.left});

@@ -29,6 +29,7 @@ class CodedTerminal final : public TableTerminal {
   bool shortest_label(State state, std::uint32_t label, std::string* out) override;
   bool has_label(std::uint32_t label) override { return automaton_->has_label(label); }
   State alike(State state, Runs& runs) override;
+  State after_character(State state) override;
 
   // For a counted terminal with bounds: how many units more are begun at least before the close, from a counter
   // that needs `need` more of them. Only for automata whose every state can go on by one-byte characters.
@@ -94,6 +95,7 @@ class CountedTerminal final : public Terminal {
   const std::uint32_t* row(State state) override { return core_->row(state); }
   std::size_t bytes() const override { return sizeof(*this); }
   Terminal* table() override { return core_.get(); }
+  State after_character(State state) override { return core_->after_character(state); }
 
  private:
   std::shared_ptr<CodedTerminal> core_;

@@ -146,6 +146,8 @@ class Terminal {
   virtual const std::uint32_t* row(State) { return nullptr; }
   // This terminal as a set of names, where it is one.
   virtual const regular::NameSet* names() const { return nullptr; }
+  // Inside a character of several bytes: the state that all of its ends lead to; kDead where that is not known.
+  virtual State after_character(State) { return kDead; }
   // Whether some state may take most characters and stay as it is.
   virtual bool loops() const { return true; }
   // Of one request only: its masks are made anew each time and kept nowhere.
