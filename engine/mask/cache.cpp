@@ -81,8 +81,7 @@ const Entry& MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::St
     misses_.fetch_add(1, std::memory_order_relaxed);
     nodes_.fetch_add(slot->entry->nodes, std::memory_order_relaxed);
     std::lock_guard lock(shard.mutex);
-    auto it = shard.by_key.find(key);
-    if (it != shard.by_key.end() && it->second->second == slot) {
+    if (slot->listed) {
       slot->bytes = slot->entry->memory() + 160;
       shard.bytes += slot->bytes;
     }
@@ -90,6 +89,7 @@ const Entry& MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::St
     while (shard.bytes + ends_.bytes() / kShards > shard_bytes_ && shard.recent.size() > 1) {
       auto& [old, dropped] = shard.recent.back();
       shard.bytes -= dropped->bytes;
+      dropped->listed = false;
       shard.by_key.erase(old);
       shard.recent.pop_back();
       evictions_.fetch_add(1, std::memory_order_relaxed);
@@ -117,6 +117,7 @@ void MaskCache::clear() {
   ++generation_;
   for (Shard& shard : shards_) {
     std::lock_guard lock(shard.mutex);
+    for (auto& [key, slot] : shard.recent) slot->listed = false;
     shard.by_key.clear();
     shard.recent.clear();
     shard.bytes = 0;

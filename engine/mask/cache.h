@@ -63,6 +63,7 @@ class MaskCache {
     std::once_flag once;
     std::shared_ptr<const Entry> entry;
     std::size_t bytes = 0;
+    bool listed = true;  // in its shard
   };
   struct Shard {
     std::mutex mutex;

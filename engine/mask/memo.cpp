@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "regular/name_set.h"
 
@@ -184,18 +185,14 @@ bool Memo::describe(const Node& node) {
 
 Memo::Hit Memo::find(MaskCache& cache, const ConfigView& config, std::uint32_t* row) {
   outlook_ = true;
-  if (locate(cache, config) && slot_->hash == hash_ && slot_->whole) {
-    slot_->used = ++uses_;
+  if (locate(cache, config) && set_->hash[way_] == hash_ && slot_->whole) {
+    stamp();
     outlook_ = false;
     locate(cache, config);
   }
   if (!slot_) return {};
   Slot& slot = *slot_;
-  if (slot.hash != hash_) {
-    const bool again = slot.met == hash_;
-    slot.met = hash_;
-    return {.again = again};
-  }
+  if (set_->hash[way_] != hash_) return {.again = std::exchange(set_->met[way_], hash_) == hash_};
   std::size_t equal = 0;  // so many numbers are
   const auto same = [&] {
     if (key_.size() > slot.key.size()) return false;
@@ -207,7 +204,7 @@ Memo::Hit Memo::find(MaskCache& cache, const ConfigView& config, std::uint32_t* 
   bool found = items_ == slot.items && same();
   for (std::size_t i = 0; found && i < slot.followed.size(); ++i) found = describe(*nodes_[slot.followed[i]]) && same();
   if (!found || equal != slot.key.size()) return {.again = true};  // the same items under other callers
-  slot.used = ++uses_;
+  stamp();
   slot.steps.make(row, cache.vocab().words());
   return {.found = true, .entries = slot.entries};
 }
@@ -219,22 +216,26 @@ bool Memo::locate(MaskCache& cache, const ConfigView& config) {
   items_ = key_.size();
   item_nodes_ = nodes_.size();
   hash_ = hash_of(key_);
-  if (slots_.empty()) slots_.resize(kSlots);
-  Slot* set = &slots_[(hash_ >> 20) % (kSlots / kWays) * kWays];
-  slot_ = set;
-  for (Slot* slot = set; slot != set + kWays; ++slot) {
-    if (slot->hash == hash_) {
-      slot_ = slot;
+  if (slots_.empty()) {
+    sets_.resize(kSets);
+    slots_.resize(kSets * kWays);
+  }
+  const std::size_t at = (hash_ >> 20) % kSets;
+  set_ = &sets_[at];
+  way_ = 0;
+  for (std::size_t way = 0; way < kWays; ++way) {
+    if (set_->hash[way] == hash_) {
+      way_ = way;
       break;
     }
-    if (slot->used < slot_->used) slot_ = slot;
+    if (set_->used[way] < set_->used[way_]) way_ = way;
   }
+  slot_ = &slots_[at * kWays + way_];
   return true;
 }
 
 // Its space is kept, for the next.
 void Memo::Slot::clear() {
-  hash = 0;
   whole = false;
   key.clear();
   followed.clear();
@@ -268,9 +269,9 @@ void Memo::keep(MaskCache& cache, const ConfigView& config, const Steps& steps, 
   if (!complete(reads)) return;
   if (used_ && reads.beyond) {  // an outlook does not reach as far: that is what is kept, and the mask elsewhere
     slot_->clear();
-    slot_->hash = hash_;
     slot_->whole = true;
-    slot_->used = ++uses_;
+    set_->hash[way_] = hash_;
+    stamp();
     outlook_ = false;
     if (!locate(cache, config) || !complete(reads)) return;
   }
@@ -285,8 +286,8 @@ void Memo::keep(MaskCache& cache, const ConfigView& config, const Steps& steps, 
   slot.held_for = cache.beside();
   slot.held = slot.bytes();
   slot.held_for->fetch_add(slot.held, std::memory_order_relaxed);
-  slot.hash = hash_;
-  slot.used = ++uses_;
+  set_->hash[way_] = hash_;
+  stamp();
 }
 
 }  // namespace ag

@@ -6,6 +6,7 @@
 // descriptions mean equal masks, whichever request they come from; nothing here points into a grammar.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -71,13 +72,10 @@ class Memo {
 
  private:
   struct Slot {
-    std::uint64_t hash = 0;  // of the description's beginning, the items; 0: empty
-    std::uint64_t met = 0;   // the hash of what came here last and is not kept
     std::vector<std::uint64_t> key;
     std::vector<std::uint32_t> followed;  // nodes, by when they were first named
     Steps steps;
     std::uint32_t items = 0, entries = 0;                // of key: the items' part
-    std::uint64_t used = 0;                              // when
     bool whole = false;                                  // nothing but that payloads have to be told whole here
     std::shared_ptr<std::atomic<std::size_t>> held_for;  // the cache's count of bytes
     std::size_t held = 0;                                // these are counted there
@@ -86,7 +84,7 @@ class Memo {
   };
   // No id, no length of a text.
   static constexpr std::uint64_t kOutlook = Rule::kDescribed - 1, kEnd = ~std::uint64_t{0};
-  static constexpr std::size_t kSlots = 2048, kWays = 4, kMostItems = 8, kMostKey = 128, kMostNodes = 32,
+  static constexpr std::size_t kWays = 4, kSets = 512, kMostItems = 8, kMostKey = 128, kMostNodes = 32,
                                kMostSteps = 1024;
 
   // By what their rules say of payloads (Rule::outlook), or by whole payloads: `outlook_`.
@@ -102,8 +100,18 @@ class Memo {
   std::uint64_t index(const Node* node);
   void put(std::uint64_t value) { key_.push_back(value); }
 
-  std::vector<Slot> slots_;  // once something was asked
-  Slot* slot_ = nullptr;     // of the last question
+  struct Set {                                // of kWays slots, what is looked at first
+    std::array<std::uint64_t, kWays> hash{};  // of the description's beginning, the items; 0: empty
+    std::array<std::uint64_t, kWays> met{};   // the hash of what came here last and is not kept
+    std::array<std::uint64_t, kWays> used{};  // when
+  };
+  void stamp() { set_->used[way_] = ++uses_; }
+
+  std::vector<Set> sets_;  // once something was asked
+  std::vector<Slot> slots_;
+  Set* set_ = nullptr;  // of the last question
+  std::size_t way_ = 0;
+  Slot* slot_ = nullptr;
   std::uint64_t hash_ = 0, uses_ = 0;
   std::vector<std::uint64_t> key_;
   std::vector<const Node*> nodes_;          // that the description names, in this order

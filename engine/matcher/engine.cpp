@@ -77,6 +77,13 @@ std::size_t EngineCore::build(const News& news, std::size_t top, double seconds)
   return done;
 }
 
+// Most who compile a schema never ask, so it is compiled once more for those who do: what it is made of is known.
+std::shared_ptr<const Coverage> EngineCore::coverage(const Spec& schema) {
+  auto out = std::make_shared<Coverage>();
+  compile_schema(schema.text, schema.schema, pool_, options_.limits, out.get());
+  return out;
+}
+
 std::vector<std::shared_ptr<const Coverage>> EngineCore::coverage(const SpecPtr& spec) {
   std::vector<std::shared_ptr<const Coverage>> out;
   std::vector<SpecPtr> pending{spec};
@@ -85,7 +92,8 @@ std::vector<std::shared_ptr<const Coverage>> EngineCore::coverage(const SpecPtr&
     pending.pop_back();
     if (s->kind == Spec::kSchema || s->kind == Spec::kDispatch) {
       try {
-        if (auto own = fragment(s, 0)->coverage) out.push_back(std::move(own));
+        auto own = s->kind == Spec::kSchema ? coverage(*s) : fragment(s, 0)->coverage;
+        if (own) out.push_back(std::move(own));
       } catch (const GrammarError&) {  // of a tag that was left out
         continue;
       }
@@ -154,11 +162,9 @@ std::shared_ptr<const Compiled> EngineCore::schema(const Spec& spec) {
     }
     ++misses_;
   }
-  auto coverage = std::make_shared<Coverage>();
   auto out = std::make_shared<Compiled>();
-  out->fragment = compile_schema(spec.text, spec.schema, pool_, options_.limits, coverage.get());
-  std::size_t bytes = sizeof(Entry) + 2 * key.size() + out->fragment->bytes() + coverage->bytes();
-  out->coverage = std::move(coverage);
+  out->fragment = compile_schema(spec.text, spec.schema, pool_, options_.limits, nullptr);
+  std::size_t bytes = sizeof(Entry) + 2 * key.size() + out->fragment->bytes();
   std::lock_guard lock(mutex_);
   if (auto it = by_key_.find(key); it != by_key_.end()) return it->second->compiled;
   add({std::move(key), out, bytes});

@@ -76,6 +76,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::vector<std::uint32_t> token_ids(const Spec::Mark& mark) const;
   Mark mark(const Spec::Mark& mark) const;
   std::shared_ptr<const Compiled> schema(const Spec& spec);
+  std::shared_ptr<const Coverage> coverage(const Spec& schema);
   void trim();
 
   const std::uint64_t id_;  // never reused, unlike an address

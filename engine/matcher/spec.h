@@ -23,7 +23,7 @@ using SpecPtr = std::shared_ptr<const Spec>;
 // A compiled specification, and what it says of its own coverage.
 struct Compiled {
   std::shared_ptr<const Fragment> fragment;
-  std::shared_ptr<const Coverage> coverage;  // of a schema, or of a dispatch that left tags out
+  std::shared_ptr<const Coverage> coverage;  // of a dispatch that left tags out
 };
 
 struct Spec : std::enable_shared_from_this<Spec> {
