@@ -1,6 +1,7 @@
 #include "mask/slices.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace ag {
 
@@ -136,51 +137,22 @@ std::shared_ptr<const SlicePlan> Slices::plan(const Characters& key) {
   auto out = std::make_shared<SlicePlan>();
   const Vocabulary& v = *vocab_;
   const ByteTrie& all = v.trie();
-  const auto size = [&](std::uint32_t n) { return static_cast<std::size_t>(all.end(all.skip(n) - 1) - all.begin(n)); };
-  // Either the slice's tokens are written, or all are and the others taken back: whichever are fewer.
-  std::size_t candidates = 0;
-  for (std::uint32_t n = 1; n < all.nodes(); n = all.skip(n)) candidates += key.has_lead(all.byte(n)) ? size(n) : 0;
-  const bool most = candidates > all.values().size() / 2;
-  if (most)
-    out->bits = v.all_bits();
-  else
-    out->bits.assign(v.words(), 0);
-  const auto flip = [&](std::uint32_t id) { out->bits[id / 32] ^= 1u << (id % 32); };
-  const auto flip_below = [&](std::uint32_t n) { std::for_each(all.begin(n), all.end(all.skip(n) - 1), flip); };
-  // By depth: whether the path is made of the slice's characters, and whether some are beyond ASCII.
-  struct Path {
-    bool inside, other;
+  out->bits = v.all_bits();
+  const auto drop = [&](std::uint32_t what) {
+    const std::vector<std::uint32_t>& held = v.holding(what);
+    for (std::size_t w = 0; w < held.size(); ++w) out->bits[w] &= ~held[w];
   };
-  std::vector<Path> path(all.max_depth() + 1, Path{true, false});
-  std::uint32_t depth = 0;
-  const auto in_slice = [&](std::uint32_t id) {
-    return path[depth].inside && (!path[depth].other || (v.whole(id) && (key.separators || !v.separator(id))));
-  };
-  // What does not begin with the slice's characters is in neither part. A subtree made only of them, reached by them,
-  // holds only tokens of the slice.
+  for (std::uint8_t b = 0; b < 0x80; ++b) {
+    if (!key.has(b)) drop(b);
+  }
+  drop(key.other ? Vocabulary::kPartial : Vocabulary::kOther);
+  if (key.other && !key.separators) drop(Vocabulary::kSeparator);
+  // What does not begin with the slice's characters is in neither part.
   std::vector<std::uint32_t> rest;
-  for (std::uint32_t n = 1; n < all.nodes();) {
-    depth = all.depth(n);
-    const std::uint8_t byte = all.byte(n);
-    path[depth] = {path[depth - 1].inside && key.has_lead(byte), path[depth - 1].other || byte >= 0x80};
-    bool below = true;
-    if (!path[depth].inside) {
-      if (depth == 1 && most) flip_below(n);
-      below = depth > 1;
-    } else if (covers(key, v.below(n)) && std::all_of(all.begin(n), all.end(n), in_slice)) {
-      if (!most) flip_below(n);
-      below = false;
-    }
-    if (!below) {
-      n = all.skip(n);
-      continue;
-    }
-    std::for_each(all.begin(n), all.end(n), [&](std::uint32_t id) {
-      const bool in = in_slice(id);
-      if (in != most) flip(id);
-      if (!in) rest.push_back(id);
-    });
-    ++n;
+  for (std::uint32_t n = 1; n < all.nodes(); n = all.skip(n)) {
+    if (!key.has_lead(all.byte(n))) continue;
+    std::copy_if(all.begin(n), all.end(all.skip(n) - 1), std::back_inserter(rest),
+                 [&](std::uint32_t id) { return !(out->bits[id / 32] >> (id % 32) & 1); });
   }
   part(rest, key, out.get());
   for (std::uint32_t n = 1; n < all.nodes(); n = all.skip(n)) out->tops.push_back({n, all.byte(n)});

@@ -123,7 +123,26 @@ void Vocabulary::classify() {
     separator_[i] = b.find("\u2028") != b.npos || b.find("\u2029") != b.npos;
   }
   all_bits_.assign(words(), 0);
-  for (std::uint32_t id : trie_.values()) all_bits_[id / 32] |= 1u << (id % 32);
+  const auto note = [&](std::uint32_t what, std::uint32_t id) {
+    std::vector<std::uint32_t>& bits = holding_[what];
+    if (bits.empty()) bits.assign(words(), 0);
+    bits[id / 32] |= 1u << (id % 32);
+  };
+  for (std::uint32_t id = 0; id < size_; ++id) {
+    if (!ordinary(id)) continue;
+    all_bits_[id / 32] |= 1u << (id % 32);
+    bool other = false;
+    for (unsigned char c : bytes(id)) {
+      if (c < 0x80)
+        note(c, id);
+      else
+        other = true;
+    }
+    if (!other) continue;
+    note(kOther, id);
+    if (!whole_[id]) note(kPartial, id);
+    if (separator_[id]) note(kSeparator, id);
+  }
   below_.resize(trie_.nodes());
   std::vector<Below> open(trie_.max_depth() + 2, Below{});  // by depth: what its nodes hold so far
   for (std::uint32_t n = trie_.nodes(); n-- > 0;) {
@@ -179,8 +198,10 @@ std::vector<std::uint32_t> Vocabulary::longest_match(std::string_view text) cons
 }
 
 std::size_t Vocabulary::memory() const {
+  std::size_t bits = all_bits_.capacity() * 4;
+  for (const auto& held : holding_) bits += held.capacity() * 4;
   return blob_.capacity() + texts_.capacity() * sizeof(Text) + trie_.memory() + chars_.capacity() * 2 +
-         whole_.capacity() + separator_.capacity() + below_.capacity() * sizeof(Below);
+         whole_.capacity() + separator_.capacity() + below_.capacity() * sizeof(Below) + bits;
 }
 
 }  // namespace ag

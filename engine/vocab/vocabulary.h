@@ -3,6 +3,7 @@
 // Tokens with equal bytes share a node of the trie. Special ids and empty tokens are in no node.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -52,6 +53,10 @@ class Vocabulary {
   };
   const Below& below(std::uint32_t node) const { return below_[node]; }
   const std::vector<std::uint32_t>& all_bits() const { return all_bits_; }  // every ordinary token
+  // Tokens that hold an ASCII character; that hold bytes beyond ASCII; of these, those that are not whole characters; and
+  // those with a separator. As bits; empty where there are none.
+  enum Holds : std::uint32_t { kOther = 0x80, kPartial, kSeparator, kHolds };
+  const std::vector<std::uint32_t>& holding(std::uint32_t what) const { return holding_[what]; }
 
  private:
   void build_trie();
@@ -79,6 +84,7 @@ class Vocabulary {
   std::vector<std::uint8_t> whole_, separator_;
   std::vector<Below> below_;
   std::vector<std::uint32_t> all_bits_;
+  std::array<std::vector<std::uint32_t>, kHolds> holding_;
 };
 
 }  // namespace ag
