@@ -1,6 +1,7 @@
 #include "mask/cache.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ag {
 
@@ -59,19 +60,10 @@ const Entry& MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::St
   const Key asked = key;
   if (compress_) key.state = state = table.alike(state, slices_);
   Shard& shard = shards_[(key == asked ? h : Hash{}(key)) >> 32 & (kShards - 1)];
-  std::shared_ptr<Slot> slot;
-  {
+  const Ref<Slot> slot = [&] {
     std::lock_guard lock(shard.mutex);
-    auto it = shard.by_key.find(key);
-    if (it != shard.by_key.end()) {
-      shard.recent.splice(shard.recent.begin(), shard.recent, it->second);
-      slot = it->second->second;
-    } else {
-      slot = std::make_shared<Slot>();
-      shard.recent.emplace_front(key, slot);
-      shard.by_key.emplace(key, shard.recent.begin());
-    }
-  }
+    return shard.find_or_add(key);
+  }();
   bool built = false;
   std::call_once(slot->once, [&] {
     slot->entry = build_entry(*vocab_, rests, slices_, ends_, terminal, state, counter);
@@ -86,23 +78,72 @@ const Entry& MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::St
       shard.bytes += slot->bytes;
     }
     // The newest stays, so that one large entry cannot empty the shard for nothing.
-    while (shard.bytes + ends_.bytes() / kShards > shard_bytes_ && shard.recent.size() > 1) {
-      auto& [old, dropped] = shard.recent.back();
-      shard.bytes -= dropped->bytes;
-      dropped->listed = false;
-      shard.by_key.erase(old);
-      shard.recent.pop_back();
+    while (shard.bytes + ends_.bytes() / kShards > shard_bytes_ && shard.count > 1) {
+      shard.drop_oldest();
       evictions_.fetch_add(1, std::memory_order_relaxed);
     }
   }
   return keep(near, tag, asked, slot->entry);
 }
 
+Ref<MaskCache::Slot> MaskCache::Shard::find_or_add(const Key& key) {
+  for (Slot* slot = bucket(key); slot; slot = slot->next) {
+    if (!(slot->key == key)) continue;
+    if (slot != newest) {
+      unlink(slot);
+      add_newest(slot);
+    }
+    return Ref<Slot>(slot);
+  }
+  if (count == buckets.size()) grow();
+  auto* slot = new Slot(key);
+  Slot*& first = bucket(key);
+  slot->next = std::exchange(first, slot);
+  add_newest(slot);
+  ++count;
+  return Ref<Slot>(slot);
+}
+
+void MaskCache::Shard::add_newest(Slot* slot) {
+  slot->newer = nullptr;
+  slot->older = std::exchange(newest, slot);
+  (slot->older ? slot->older->newer : oldest) = slot;
+}
+
+void MaskCache::Shard::unlink(Slot* slot) {
+  (slot->newer ? slot->newer->older : newest) = slot->older;
+  (slot->older ? slot->older->newer : oldest) = slot->newer;
+}
+
+void MaskCache::Shard::grow() {
+  buckets.assign(buckets.size() * 2, nullptr);
+  for (Slot* slot = newest; slot; slot = slot->older) {
+    Slot*& first = bucket(slot->key);
+    slot->next = std::exchange(first, slot);
+  }
+}
+
+void MaskCache::Shard::drop_oldest() {
+  Slot* slot = oldest;
+  Slot** at = &bucket(slot->key);
+  while (*at != slot) at = &(*at)->next;
+  *at = slot->next;
+  unlink(slot);
+  slot->listed = false;
+  bytes -= slot->bytes;
+  --count;
+  slot->release();
+}
+
+void MaskCache::Shard::clear() {
+  while (oldest) drop_oldest();
+}
+
 MaskCache::Stats MaskCache::stats() const {
   Stats out;
   for (const Shard& shard : shards_) {
     std::lock_guard lock(const_cast<std::mutex&>(shard.mutex));
-    out.entries += shard.recent.size();
+    out.entries += shard.count;
     out.bytes += shard.bytes;
   }
   out.bytes += slices_.memory() + ends_.bytes() + *beside_;
@@ -117,10 +158,7 @@ void MaskCache::clear() {
   ++generation_;
   for (Shard& shard : shards_) {
     std::lock_guard lock(shard.mutex);
-    for (auto& [key, slot] : shard.recent) slot->listed = false;
-    shard.by_key.clear();
-    shard.recent.clear();
-    shard.bytes = 0;
+    shard.clear();
   }
   slices_.clear();
 }

@@ -8,12 +8,11 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
+#include "base/ref.h"
 #include "mask/entry.h"
 
 namespace ag {
@@ -59,17 +58,37 @@ class MaskCache {
       return h ^ h >> 29;
     }
   };
+  // One block for each entry: it is in a bucket of its shard, and in a list by when it was asked for.
   struct Slot {
+    Key key;
     std::once_flag once;
     std::shared_ptr<const Entry> entry;
     std::size_t bytes = 0;
-    bool listed = true;  // in its shard
+    bool listed = true;  // the shard has it
+    Slot *next = nullptr, *newer = nullptr, *older = nullptr;
+    std::atomic<std::uint32_t> refs{1};
+    explicit Slot(const Key& k) : key(k) {}
+    void add_ref() { refs.fetch_add(1, std::memory_order_relaxed); }
+    void release() {
+      if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    }
   };
   struct Shard {
     std::mutex mutex;
-    std::list<std::pair<Key, std::shared_ptr<Slot>>> recent;  // newest first
-    std::unordered_map<Key, std::list<std::pair<Key, std::shared_ptr<Slot>>>::iterator, Hash> by_key;
-    std::size_t bytes = 0;
+    std::vector<Slot*> buckets = std::vector<Slot*>(64);  // a power of two
+    Slot *newest = nullptr, *oldest = nullptr;
+    std::size_t count = 0, bytes = 0;
+    ~Shard() { clear(); }
+    // The slot of a key, which is the newest then.
+    Ref<Slot> find_or_add(const Key& key);
+    void drop_oldest();
+    void clear();
+
+   private:
+    Slot*& bucket(const Key& key) { return buckets[Hash{}(key) & (buckets.size() - 1)]; }
+    void add_newest(Slot* slot);
+    void unlink(Slot* slot);
+    void grow();
   };
   struct alignas(64) Near {  // the thread's own table
     std::uint64_t cache = 0;
