@@ -125,7 +125,7 @@ void systems(unsigned bits) {
   TerminalPool pool;
   pool.interner()->truncate(bits);
   std::vector<std::shared_ptr<const Fragment>> kept;  // of some earlier ones
-  for (int round = 0; round < 2500; ++round) {
+  for (int round = 0; round < 1500; ++round) {
     const System systems[] = {System(rng), System(rng)};
     Classes kind;
     std::vector<Classes> successors;
@@ -271,10 +271,10 @@ void deep() {
   {
     Builder b(pool);
     Symbol at = b.literal("x");
-    for (int i = 0; i < 300'000; ++i) at = b.array({{}, at});
+    for (int i = 0; i < 100'000; ++i) at = b.array({{}, at});
     fragment = b.finish(at);
   }
-  CHECK(pool.interner()->stats().things == 300'000);
+  CHECK(pool.interner()->stats().things == 100'000);
   CHECK(fragment->shared[0]->count(1) == pool.interner()->stats().bytes && fragment->shared[0]->count(1) == 0);
   fragment = nullptr;
   CHECK(pool.interner()->stats().things == 0);
