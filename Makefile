@@ -146,7 +146,7 @@ stubs: native ## Write agentgram/engine/_core.pyi from the built module
 # tests/conftest.py loads the module named by AGENTGRAM_CORE instead of the ordinary one, which stays as it is. The C++
 # tests run by themselves, so the Python test that compiles them is left out.
 SANITIZE_TESTS ?= tests/engine
-sanitize: $(READY) ## The engine's C++ and Python tests with address and undefined-behaviour checks
+sanitize: $(READY) ## The engine's C++ and Python tests with address and undefined-behaviour checks; threads in short
 	@$(CMAKE) -S . -B $(SANITIZE_BUILD) -DSANITIZE=address,undefined -DAGENTGRAM_TESTS=ON >/dev/null
 	@$(PYTHON) -m cmake --build $(SANITIZE_BUILD)
 	@ctest="$$($(PYTHON) -c 'import cmake; print(cmake.CMAKE_BIN_DIR)')/ctest"; \
@@ -159,6 +159,7 @@ sanitize: $(READY) ## The engine's C++ and Python tests with address and undefin
 	 $(PYTHON) -m pytest -q -m 'not packaging and not model' $(SANITIZE_TESTS) \
 	   --deselect tests/engine/test_regular_native.py \
 	   --deselect tests/engine/test_masks.py::test_a_call_in_a_real_vocabulary
+	@$(MAKE) PYTHON=$(PYTHON) sanitize-threads ROUNDS=3
 
 # How many random grammars, and which.
 FUZZ ?= 1000000 1
@@ -167,10 +168,11 @@ fuzz: $(READY) ## Random grammars and tokens through the readers and the matcher
 	@$(PYTHON) -m cmake --build $(SANITIZE_BUILD) --target fuzz
 	@$(SANITIZE_BUILD)/fuzz $(FUZZ)
 
+ROUNDS ?= 200
 sanitize-threads: $(READY) ## Many threads on one engine, with thread checks
 	@$(CMAKE) -S . -B $(SANITIZE_BUILD)-threads -DSANITIZE=thread -DAGENTGRAM_TESTS=ON >/dev/null
 	@$(PYTHON) -m cmake --build $(SANITIZE_BUILD)-threads --target threads
-	@$(SANITIZE_BUILD)-threads/threads
+	@$(SANITIZE_BUILD)-threads/threads $(ROUNDS)
 
 clean: ## Remove what was built, .venv included
 	rm -rf build dist $(VENV) agentgram/engine/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,9 +9,6 @@ namespace ag::regular {
 namespace {
 
 constexpr std::int64_t kMaxDigits = 4096;
-constexpr std::uint64_t kMaxDivisor = std::uint64_t{1} << 59;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 int compare_magnitudes(const Decimal& a, const Decimal& b) {
   if (a.zero() || b.zero()) return static_cast<int>(b.zero()) - static_cast<int>(a.zero());

@@ -8,6 +8,10 @@
 
 namespace ag::regular {
 
+inline constexpr std::uint64_t kMaxDivisor = std::uint64_t{1} << 59;  // of multipleOf, its digits as a whole number
+
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 // sign · digits · 10^exponent; digits without leading or trailing zeros, empty for zero (which has no sign).
 struct Decimal {
   bool negative = false;

@@ -9,7 +9,7 @@
 namespace ag::regular {
 
 namespace {
-constexpr std::uint64_t kMaxWork = 10'000'000;  // edges looked at for the lengths of a pattern's strings
+constexpr std::uint64_t kMaxEdges = 10'000'000;  // edges looked at for the lengths of a pattern's strings
 }
 
 std::unique_ptr<ExploredDfa> ExploredDfa::explore(CpAutomaton& source, std::size_t max_states) {
@@ -248,7 +248,7 @@ void BoundedDfa::measure() {
         }
       }
     row = std::move(next);
-    if (work > kMaxWork || !Effort::spend(n / 16 + 1))
+    if (work > kMaxEdges || !Effort::spend(n / 16 + 1))
       throw GrammarError("the lengths of the pattern's strings are too irregular to bound", "", "maxLength",
                          "Put the bounds into the pattern.");
   }

@@ -1,10 +1,11 @@
 #include "regular/number.h"
 
+#include "regular/decimal.h"
+
 namespace ag::regular {
 
 namespace {
 constexpr char kBytes[] = "0123456789-+.eE";
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 }  // namespace
 
 NumberPart::State FreeNumber::step(State state, char c) {

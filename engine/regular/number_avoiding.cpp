@@ -11,8 +11,7 @@
 namespace ag::regular {
 
 namespace {
-constexpr std::uint64_t kMaxDivisor = std::uint64_t{1} << 59;
-constexpr std::size_t kMaxStates = 40'000, kStepsPerPlace = 5;
+constexpr std::size_t kMaxPlaces = 40'000, kStepsPerPlace = 5;
 // What a grid's values are multiples of, in units of 10^-scale; 0 when that is not known, or no whole number.
 std::uint64_t unit(const Grid& grid, std::uint32_t scale) {
   std::uint64_t out = grid.divisor;
@@ -157,7 +156,7 @@ void AvoidingNumber::explore() {
   if (base_->start() == kDead) return;
   start_ = intern(place);
   for (State s = 1; s < places.size(); ++s) {
-    if (places.size() > kMaxStates || !Effort::spend(kStepsPerPlace))
+    if (places.size() > kMaxPlaces || !Effort::spend(kStepsPerPlace))
       throw GrammarError("the opposite of multipleOf needs too many states", "", "multipleOf",
                          "Use a smaller divisor.");
     for (std::size_t i = 0; i < kBytes.size(); ++i) {

@@ -8,8 +8,6 @@ namespace ag::regular {
 
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // The digit at `i`, zero past the end.
 char at(const std::string& digits, std::size_t i) { return i < digits.size() ? digits[i] : '0'; }
 // Whether a digit other than zero stands at or after `i`; the digits do not end in zero.

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "regular/decimal.h"
+
 namespace ag::regular {
 
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Adds to a digit string in place; false when it overflows.
 bool add(std::string* digits, std::uint64_t value) {

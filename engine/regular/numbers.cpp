@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "regular/decimal.h"
 #include "regular/number_avoiding.h"
 #include "regular/number_real.h"
 #include "regular/number_scaled.h"
@@ -12,7 +13,6 @@ namespace ag::regular {
 
 namespace {
 
-constexpr std::uint64_t kMaxDivisor = std::uint64_t{1} << 59;
 constexpr std::int64_t kMaxScale = 400;
 
 struct End {
