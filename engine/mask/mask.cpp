@@ -331,8 +331,10 @@ std::string_view MaskWorkspace::new_key(const Entry::Leaves& leaves) const {
   return {};
 }
 
-// Tokens that begin with the rest of a key and its closing quote.
+// Tokens that begin with the rest of a key and its closing quote, spelled without escapes: what cannot be, is not there.
 void MaskWorkspace::refuse(std::string_view quote, std::string_view rest) {
+  const auto escaped = [](unsigned char c) { return c < 0x20 || c == '"' || c == '\\'; };
+  if (std::any_of(rest.begin(), rest.end(), escaped)) return;
   const ByteTrie& all = vocab_->trie();
   std::uint32_t node = 0;
   for (std::string_view part : {quote, rest, std::string_view("\"")}) {

@@ -291,15 +291,27 @@ Ending shortest_end(const ConfigView& config) {
       consider(bytes, item.node, state, payload);
       return true;
     };
+    auto walk = [&](Terminal::State at, std::string_view bytes) {
+      for (unsigned char c : bytes) at = at ? item.terminal->next(at, c) & Terminal::kStateMask : 0;
+      return at;
+    };
     auto try_label = [&](std::uint32_t label) {
       if (try_from(label, item.state, {}) || !item.node->rule->reads_key(item.to)) return;
-      // The shortest key is there already: a few more letters make a new one.
-      for (std::size_t n = 1; n < 20'000; ++n) {
-        std::string letters;
-        for (std::size_t i = n; i > 0; i = (i - 1) / 26) letters += static_cast<char>('a' + (i - 1) % 26);
-        Terminal::State at = item.state;
-        for (unsigned char c : letters) at = at ? item.terminal->next(at, c) & Terminal::kStateMask : 0;
-        if (at && try_from(label, at, letters)) return;
+      // The shortest key is there already: a few more letters make a new one. Inside an escape they come after it.
+      std::string shortest;
+      if (!item.terminal->labelled())
+        shortest = item.terminal->shortest(item.state, item.counter);
+      else if (!item.terminal->shortest_label(item.state, label, &shortest))
+        return;
+      if (!shortest.empty()) shortest.pop_back();  // the quote
+      for (const std::string& before : {std::string(), shortest}) {
+        const Terminal::State from = walk(item.state, before);
+        for (std::size_t n = 1; from && n < 20'000; ++n) {
+          std::string more = before;
+          for (std::size_t i = n; i > 0; i = (i - 1) / 26) more += static_cast<char>('a' + (i - 1) % 26);
+          const Terminal::State at = walk(from, std::string_view(more).substr(before.size()));
+          if (at && try_from(label, at, more)) return;
+        }
       }
     };
     if (!item.terminal->labelled()) {

@@ -151,6 +151,35 @@ def test_objects_share_masks_only_where_the_same_keys_may_follow(
         walk(spec, seed + k, 14, across, b"[")
 
 
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"minProperties": 2},
+        {"minProperties": 2, "additionalProperties": False},
+        {"maxProperties": 2},
+        {"required": ["ab"], "additionalProperties": False},
+        {"required": ["name"], "maxProperties": 2},
+        {"dependentRequired": {"a": ["ab"]}, "additionalProperties": False},
+        {"patternProperties": {"^a": True}, "additionalProperties": False, "minProperties": 2},
+    ],
+)
+@pytest.mark.parametrize("order", ["declared", "any"])
+def test_what_may_follow_a_member_is_told_apart_where_all_else_is_the_same(
+    across: Engine, bounds: dict[str, Any], order: Any
+) -> None:
+    schema = {"type": "object", "properties": dict.fromkeys(("a", "ab", "b"), True), **bounds}
+    grammar = across.compile(JsonSchema({"type": "array", "items": schema}, property_order=order))
+    for keys in itertools.permutations(["a", "ab", "b", "name"], 3):
+        matcher = grammar.matcher()
+        pieces = ["[", "{"]
+        for key in keys:
+            pieces += ['"', key, '"', ":", '"te', '"', ","]
+        for piece in pieces:
+            if not matcher.accept_bytes(piece.encode()):
+                break
+            check_mask(matcher, ACROSS)
+
+
 # Most tokens are words, as in real vocabularies: states that keep to themselves by letters are worth knowing.
 WORDS = vocabulary(
     *("".join(word) for n in (2, 3) for word in itertools.product("abdefx", repeat=n)),

@@ -28,6 +28,7 @@ from agentgram.engine import (
     allocate_mask,
     apply_mask,
 )
+from walks import check_mask
 
 PERSON = {
     "type": "object",
@@ -223,6 +224,17 @@ def test_undeclared_keys_do_not_repeat_however_they_are_spelled() -> None:
     ):
         matcher = grammar.matcher()
         assert matcher.accept_bytes(text.encode()) == end, text
+
+
+def test_a_key_with_a_backslash_is_not_repeated_by_the_escape_that_looks_like_it() -> None:
+    vocab = Vocabulary(
+        [bytes([b]) for b in range(256)] + [b'\\b"', b'\\\\b"', b""], special={"<end>": 258}, end=["<end>"]
+    )
+    for order in ("any", "declared"):
+        matcher = Engine(vocab).compile(JsonSchema({"type": "object"}, property_order=order)).matcher()  # type: ignore[arg-type]
+        assert matcher.accept_bytes(b'{"\\\\b":0,"')
+        allowed = check_mask(matcher, vocab)
+        assert 256 in allowed and 257 not in allowed
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,14 @@ def test_deep_nesting(vocab: Vocabulary) -> None:
     assert matcher.accept_bytes(end) and matcher.can_end
 
 
+def test_a_shortest_end_inside_an_escape_makes_a_key_that_is_not_there_yet(vocab: Vocabulary) -> None:
+    schema = {"patternProperties": {"^x": {"type": "boolean"}}, "additionalProperties": False, "minProperties": 1}
+    matcher = start(vocab, JsonSchema({"type": "object", "maxProperties": 3, **schema}))
+    assert matcher.accept_bytes(b'{"x":true,"\\u0')
+    end = matcher.shortest_end()
+    assert end and matcher.accept_bytes(end) and matcher.can_end
+
+
 def test_validate_does_not_advance(vocab: Vocabulary) -> None:
     matcher = start(vocab, Lit("abcd"))
     assert matcher.validate(list(b"abxd")) == 2
