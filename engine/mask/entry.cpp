@@ -628,7 +628,7 @@ class EntryBuilder {
       const std::span<const Leaf> part(leaves_.data() + i, end - i);
       Entry::Leaves& made = out_->leaves.emplace_back();
       made.label = leaves_[i].label;
-      if (keepable(part)) {
+      if (keepable(part) && at_their_ends(part)) {
         keep(part, &made.own.rests);
       } else if (part.size() < kWorthSharing) {
         merge(part, &made.own);
@@ -644,7 +644,7 @@ class EntryBuilder {
       i = end;
     }
     if (ambiguous_.empty()) return;
-    if (keepable(ambiguous_)) return keep(ambiguous_, &out_->ambiguous);
+    if (!rests_ && keepable(ambiguous_)) return keep_tokens(ambiguous_, &out_->ambiguous);
     spell(ambiguous_);
     merge_whole(&out_->ambiguous);
   }
@@ -718,6 +718,11 @@ class EntryBuilder {
     return !terminal_.labelled() && !key_ && tokens > kMany;
   }
 
+  // Whether each leaf begins right where the terminal ended: one of a token by itself may lie deeper.
+  static bool at_their_ends(std::span<const Leaf> part) {
+    return std::all_of(part.begin(), part.end(), [](const Leaf& l) { return l.trie->depth(l.from) <= l.depth + 1; });
+  }
+
   void keep(std::span<const Leaf> part, Rests* out) const {
     const Leaf& first = part.front();
     if (part.size() == 1 && first.depth == first.trie->depth(first.from) &&
@@ -727,6 +732,13 @@ class EntryBuilder {
     }
     out->pieces.reserve(part.size());
     for (const Leaf& l : part) out->pieces.push_back({l.from, l.until, l.depth, l.parent});
+    out->id = next_id();
+  }
+
+  // Whole tokens, in the vocabulary's order.
+  void keep_tokens(std::span<Leaf> part, Rests* out) const {
+    std::sort(part.begin(), part.end(), [](const Leaf& a, const Leaf& b) { return a.from < b.from; });
+    for (const Leaf& l : part) out->pieces.push_back({l.from, l.until, 0, Rests::kUnknown});
     out->id = next_id();
   }
 
@@ -744,7 +756,7 @@ class EntryBuilder {
   }
 
   void merge_whole(Rests* out) {
-    std::sort(spelled_.begin(), spelled_.end());
+    if (!std::is_sorted(spelled_.begin(), spelled_.end())) std::sort(spelled_.begin(), spelled_.end());
     out->id = next_id();
     out->trie = ByteTrie(spelled_);
   }

@@ -90,7 +90,7 @@ struct Entry : std::enable_shared_from_this<Entry> {
   std::vector<Accepted> accepted;
   std::vector<std::uint32_t> ids;
   std::vector<Leaves> leaves;
-  Rests ambiguous;          // whole tokens
+  Rests ambiguous;          // whole tokens; pieces are of the vocabulary's trie, anywhere in it, in order
   std::bitset<256> inner;   // bytes on which the terminal went on where it could have ended
   std::uint32_t nodes = 0;  // trie nodes visited to build it
   std::size_t memory() const;

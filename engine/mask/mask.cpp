@@ -206,7 +206,10 @@ void MaskWorkspace::fill_entry(const Rests* rests, const Entry& entry, const Ite
   if (!meets) return;
   group_.clear();
   group_.items.assign(items, items + count);
-  walk(entry.ambiguous, group_);
+  if (entry.ambiguous.pieces.empty())
+    walk(entry.ambiguous, group_);
+  else
+    walk_tokens(entry.ambiguous.pieces, group_);
 }
 
 bool MaskWorkspace::takes_token(const ConfigView& config, std::uint32_t id) {
@@ -231,6 +234,33 @@ void MaskWorkspace::walk(const Rests& rests, const ConfigView& config) {
     const bool at_end = all.depth(piece.from) == piece.depth;
     visit(all, piece.from + at_end, piece.until, piece.depth, config, take(all));
   }
+}
+
+// Tokens below some nodes of the vocabulary's trie: only what leads to these is walked.
+void MaskWorkspace::walk_tokens(const std::vector<Rests::Piece>& pieces, const ConfigView& config) {
+  const ByteTrie& all = vocab_->trie();
+  const std::size_t levels = all.max_depth() + 1;
+  if (stack_.size() < levels) stack_.resize(levels);
+  if (marks_.size() < levels) marks_.resize(levels);
+  const Arena::Mark entry = parser.arena().mark();
+  auto piece = pieces.begin();
+  for (std::uint32_t n = 1; n < all.nodes() && piece != pieces.end();) {
+    if (piece->until <= n) {
+      ++piece;
+      continue;
+    }
+    const std::uint32_t level = all.depth(n);
+    const ConfigView before = level == 1 ? config : ConfigView(stack_[level - 1]);
+    parser.arena().release(level == 1 ? entry : marks_[level - 1]);
+    if (all.skip(n) <= piece->from || !takes(before, all.byte(n)) || !parser.step(before, all.byte(n), stack_[level])) {
+      n = all.skip(n);
+      continue;
+    }
+    marks_[level] = parser.arena().mark();
+    if (n >= piece->from) std::for_each(all.begin(n), all.end(n), [&](std::uint32_t id) { set_one(id); });
+    ++n;
+  }
+  parser.arena().release(entry);
 }
 
 void MaskWorkspace::take_rests(const Rests& rests, const ConfigView& config, std::size_t level) {

@@ -1,5 +1,6 @@
 """Masks against an independent recogniser, against a walk of the whole vocabulary, and against what accept says."""
 
+import itertools
 import json
 import random
 from typing import Any
@@ -224,6 +225,19 @@ def test_undeclared_keys_do_not_repeat_however_they_are_spelled() -> None:
     ):
         matcher = grammar.matcher()
         assert matcher.accept_bytes(text.encode()) == end, text
+
+
+def test_many_tokens_that_could_have_left_a_terminal_earlier() -> None:
+    """More than are copied out of the vocabulary: what follows takes some of them from the middle."""
+    words = ["".join(w) for n in (2, 3, 4, 5) for w in itertools.product("abcdefgh", repeat=n) if n < 5 or w[0] == "a"]
+    tokens = [bytes([b]) for b in range(256)] + [w.encode() for w in [*words, "ab!", "abcd!", "hhh!"]] + [b""]
+    vocab = Vocabulary(tokens, special={"<end>": len(tokens) - 1}, end=["<end>"])
+    engine = Engine(vocab, EngineOptions(threads=1))
+    for first, then in (("[a-h]{0,2}", "[a-h]{2,5}!"), ("[a-h]{0,3}", "b[a-h]*!"), ("[a-h]{1,2}", "[a-d]{1,3}h")):
+        for start in (b"", b"a", b"ab", b"abc"):
+            matcher = engine.compile(Seq([Regex(first), Regex(then)])).matcher()
+            if matcher.accept_bytes(start):
+                check_mask(matcher, vocab)
 
 
 def test_a_key_with_a_backslash_is_not_repeated_by_the_escape_that_looks_like_it() -> None:
