@@ -74,7 +74,7 @@ class EntryBuilder {
 
  private:
   static constexpr int kWorthIt = 8;               // characters of a slice from which it pays
-  static constexpr std::uint32_t kLongEnough = 8;  // steps of a chain from which it pays
+  static constexpr std::uint32_t kLongEnough = 4;  // steps of a chain from which it pays
   static constexpr std::size_t kFewSteps = 48;     // of a chain, each looked at for characters beyond ASCII
   static constexpr std::uint32_t kEndless = ~0u;
 
@@ -234,8 +234,9 @@ class EntryBuilder {
     }
     if (slice.length < slices_.max_chars()) {
       const auto& fits = slices_.at_most(slice.length);
+      if (!loop.other) walk_longer(slice);
       for (std::size_t w = 0; w < bits.size(); ++w) {
-        for (std::uint32_t longer = bits[w] & ~fits[w]; longer; longer &= longer - 1)
+        for (std::uint32_t longer = loop.other ? bits[w] & ~fits[w] : 0; longer; longer &= longer - 1)
           walk_token(static_cast<std::uint32_t>(w * 32) + static_cast<std::uint32_t>(std::countr_zero(longer)));
         bits[w] &= fits[w];
       }
@@ -259,6 +260,26 @@ class EntryBuilder {
     if (counted_ && counter_.room == 0) return;
     Group& g = group(ranged_ ? terminal_.range(slice.to) : Terminal::Range{});
     g.bits = std::move(bits);
+  }
+
+  // Tokens of the slice's characters, ASCII ones, that are longer than the slice: where they are after so many is known,
+  // and those that share these are walked together.
+  void walk_longer(const Slice& slice) {
+    const ByteTrie& all = vocab_.trie();
+    for (std::uint32_t n = 1; n < all.nodes();) {
+      const std::uint32_t depth = all.depth(n);
+      const std::uint8_t byte = all.byte(n);
+      bool goes_on = depth == 1 ? slice.first.has(byte) : slice.key.has(byte);
+      if (goes_on && depth > slice.length) {
+        goes_on = step(all, n);
+      } else if (goes_on && (goes_on = depth + vocab_.below(n).deepest > slice.length)) {
+        ++out_->nodes;
+        const Known& state = known(slice.after[depth - 1]);
+        path_[depth] = {
+            nullptr, state.state, 0, depth, n, byte, state.accepting, path_[depth - 1].exits || state.accepting};
+      }
+      n = goes_on ? n + 1 : all.skip(n);
+    }
   }
 
   // Bytes that may come after characters of the slice; all where that is not known, or the terminal may end there.
@@ -625,11 +646,12 @@ class EntryBuilder {
     for (std::size_t i = 0; i < leaves_.size();) {
       std::size_t end = i;
       while (end < leaves_.size() && leaves_[end].label == leaves_[i].label) ++end;
-      const std::span<const Leaf> part(leaves_.data() + i, end - i);
+      const std::span<Leaf> part(leaves_.data() + i, end - i);
       Entry::Leaves& made = out_->leaves.emplace_back();
       made.label = leaves_[i].label;
-      if (keepable(part) && at_their_ends(part)) {
-        keep(part, &made.own.rests);
+      if (const std::size_t stay = keepable(part, [](const Leaf& l) { return l.trie->depth(l.from) <= l.depth + 1; })) {
+        if (stay < part.size()) merge(part.subspan(stay), &made.own);
+        keep(part.first(stay), &made.own.rests);
       } else if (part.size() < kWorthSharing) {
         merge(part, &made.own);
       } else {
@@ -644,9 +666,12 @@ class EntryBuilder {
       i = end;
     }
     if (ambiguous_.empty()) return;
-    if (!rests_ && keepable(ambiguous_)) return keep_tokens(ambiguous_, &out_->ambiguous);
-    spell(ambiguous_);
-    merge_whole(&out_->ambiguous);
+    const std::size_t stay = rests_ ? 0 : keepable(ambiguous_, [](const Leaf&) { return true; });
+    if (stay < ambiguous_.size()) {
+      spell(std::span(ambiguous_).subspan(stay));
+      merge_whole(&out_->ambiguous);
+    }
+    if (stay) keep_tokens(std::span(ambiguous_).first(stay), &out_->ambiguous);
   }
 
   static bool by_label(const Leaf& a, const Leaf& b) { return a.label < b.label; }
@@ -706,21 +731,18 @@ class EntryBuilder {
 
   static constexpr std::size_t kMany = 4096;  // tokens that are left where they are
 
-  // Whether leaves stay where they are in the vocabulary's trie: where there is nothing to merge, or too much. What is
-  // asked of the spelling of keys is asked of a trie.
-  bool keepable(std::span<const Leaf> part) const {
+  // How many leaves stay where they are in the vocabulary's trie, of those that can; they are put first. None, unless there
+  // is nothing to merge, or too much. What is asked of the spelling of keys is asked of a trie.
+  template <class Can>
+  std::size_t keepable(std::span<Leaf> part, Can can) const {
+    if (key_ || (terminal_.labelled() && !terminal_.names())) return 0;
+    const auto stays = [&](const Leaf& l) { return l.trie == &vocab_.trie() && can(l); };
+    const auto rest = std::stable_partition(part.begin(), part.end(), stays);
     std::size_t tokens = 0;
-    for (const Leaf& l : part) {
-      if (l.trie != &vocab_.trie()) return false;
-      tokens += static_cast<std::size_t>(l.trie->end(l.until - 1) - l.trie->begin(l.from));
-    }
-    if (terminal_.names()) return part.size() == 1 || tokens > kMany;
-    return !terminal_.labelled() && !key_ && tokens > kMany;
-  }
-
-  // Whether each leaf begins right where the terminal ended: one of a token by itself may lie deeper.
-  static bool at_their_ends(std::span<const Leaf> part) {
-    return std::all_of(part.begin(), part.end(), [](const Leaf& l) { return l.trie->depth(l.from) <= l.depth + 1; });
+    for (auto l = part.begin(); l != rest; ++l)
+      tokens += static_cast<std::size_t>(l->trie->end(l->until - 1) - l->trie->begin(l->from));
+    const bool alone = terminal_.names() && part.size() == 1;
+    return alone || tokens > kMany ? static_cast<std::size_t>(rest - part.begin()) : 0;
   }
 
   void keep(std::span<const Leaf> part, Rests* out) const {

@@ -206,10 +206,7 @@ void MaskWorkspace::fill_entry(const Rests* rests, const Entry& entry, const Ite
   if (!meets) return;
   group_.clear();
   group_.items.assign(items, items + count);
-  if (entry.ambiguous.pieces.empty())
-    walk(entry.ambiguous, group_);
-  else
-    walk_tokens(entry.ambiguous.pieces, group_);
+  walk_tokens(entry.ambiguous, group_);
 }
 
 bool MaskWorkspace::takes_token(const ConfigView& config, std::uint32_t id) {
@@ -236,8 +233,15 @@ void MaskWorkspace::walk(const Rests& rests, const ConfigView& config) {
   }
 }
 
-// Tokens below some nodes of the vocabulary's trie: only what leads to these is walked.
-void MaskWorkspace::walk_tokens(const std::vector<Rests::Piece>& pieces, const ConfigView& config) {
+// Whole tokens; of pieces of the vocabulary's trie, wherever they are, only what leads to them is walked.
+void MaskWorkspace::walk_tokens(const Rests& tokens, const ConfigView& config) {
+  const std::vector<Rests::Piece>& pieces = tokens.pieces;
+  if (tokens.trie.nodes()) {
+    visit(tokens.trie, 1, tokens.trie.nodes(), 0, config, [&](std::uint32_t n) {
+      std::for_each(tokens.trie.begin(n), tokens.trie.end(n), [&](std::uint32_t id) { set_one(id); });
+      return true;
+    });
+  }
   const ByteTrie& all = vocab_->trie();
   const std::size_t levels = all.max_depth() + 1;
   if (stack_.size() < levels) stack_.resize(levels);

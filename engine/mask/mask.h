@@ -49,7 +49,7 @@ class MaskWorkspace {
   void refuse(std::string_view quote, std::string_view rest);
   void take_rests(const Rests& rests, const ConfigView& config, std::size_t level);
   void walk(const Rests& rests, const ConfigView& config);
-  void walk_tokens(const std::vector<Rests::Piece>& pieces, const ConfigView& config);
+  void walk_tokens(const Rests& tokens, const ConfigView& config);
   bool takes_token(const ConfigView& config, std::uint32_t id);
   void set(const std::uint32_t* from, const std::uint32_t* until);
   void set_one(std::uint32_t id);

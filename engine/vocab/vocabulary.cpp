@@ -151,6 +151,7 @@ void Vocabulary::classify() {
     below_[n] = mine;
     Below& up = open[d];
     for (int k = 0; k < 2; ++k) up.ascii[k] |= mine.ascii[k];
+    up.deepest = std::max<std::uint16_t>(up.deepest, mine.deepest + 1);
     up.other = up.other || mine.other;
     up.partial = up.partial || mine.partial;
     up.separator = up.separator || mine.separator;

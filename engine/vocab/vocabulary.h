@@ -45,10 +45,11 @@ class Vocabulary {
   bool whole(std::uint32_t id) const { return whole_[id]; }
   // Tokens with a line or paragraph separator (U+2028, U+2029), which a pattern's dot does not match.
   bool separator(std::uint32_t id) const { return separator_[id]; }
-  // What the bytes strictly below a node of the trie are; `partial`: some token there is not whole characters;
-  // `separator`: some has one.
+  // What the bytes strictly below a node of the trie are, and how many there are at most one below another; `partial`:
+  // some token there is not whole characters; `separator`: some has one.
   struct Below {
     std::uint64_t ascii[2];
+    std::uint16_t deepest;
     bool other, partial, separator;
   };
   const Below& below(std::uint32_t node) const { return below_[node]; }

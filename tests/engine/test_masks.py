@@ -240,6 +240,19 @@ def test_many_tokens_that_could_have_left_a_terminal_earlier() -> None:
                 check_mask(matcher, vocab)
 
 
+def test_many_tokens_that_are_longer_than_what_may_still_come() -> None:
+    rng = random.Random(5)
+    words = {"".join(rng.choices("abcdefghij", k=rng.randint(4, 12))) + rng.choice(["", "", "!"]) for _ in range(9000)}
+    tokens = [bytes([b]) for b in range(256)] + [w.encode() for w in sorted(words)] + [b""]
+    vocab = Vocabulary(tokens, special={"<end>": len(tokens) - 1}, end=["<end>"])
+    engine = Engine(vocab, EngineOptions(threads=1))
+    for most, then in ((5, "[a-e]{1,3}!"), (7, "K"), (9, "[a-j]+!"), (10, "!")):
+        matcher = engine.compile(Seq([Regex(f"[a-j]{{0,{most}}}"), Regex(then)])).matcher()
+        for byte in b"abh":
+            check_mask(matcher, vocab)
+            assert matcher.accept(byte)
+
+
 def test_a_key_with_a_backslash_is_not_repeated_by_the_escape_that_looks_like_it() -> None:
     vocab = Vocabulary(
         [bytes([b]) for b in range(256)] + [b'\\b"', b'\\\\b"', b""], special={"<end>": 258}, end=["<end>"]
