@@ -1,5 +1,7 @@
 #include "base/interned.h"
 
+#include "base/hash.h"
+
 namespace ag {
 
 void Interned::release() const {
@@ -24,14 +26,7 @@ bool Interned::try_add_ref() const {
   return refs != 0;
 }
 
-std::uint64_t Interner::hash(Description description) {
-  std::uint64_t h = description.size();
-  for (const std::uint64_t v : description) {
-    h = (h ^ v) * 0x9E3779B97F4A7C15ull;
-    h ^= h >> 29;
-  }
-  return h;
-}
+std::uint64_t Interner::hash(Description description) { return hash_numbers(description); }
 
 Interner::Found Interner::find(std::uint64_t hash, Description description) {
   const std::lock_guard lock(mutex_);

@@ -70,8 +70,8 @@ class Interner {
   static std::uint64_t hash(Description description);
   // What has this description, whose hash it is; nothing when nobody holds such a thing.
   Found find(std::uint64_t hash, Description description);
-  // Makes `fresh`, which the caller holds, be found by these (way, hash) pairs from now on; or gives what came to be meanwhile, where that has
-  // the description, which is the first pair's.
+  // Makes `fresh`, which the caller holds, be found by these (way, hash) pairs from now on; or gives what came to be
+  // meanwhile, where that has the description, which is the first pair's.
   using Way = std::pair<std::uint32_t, std::uint64_t>;
   Ref<const Interned> publish(Interned& fresh, Description description, std::span<const Way> ways);
 

@@ -7,6 +7,8 @@
 #include <span>
 #include <unordered_map>
 
+#include "base/bits.h"
+#include "base/hash.h"
 #include "base/head.h"
 #include "regular/codepoints.h"
 #include "regular/name_set.h"
@@ -246,7 +248,7 @@ class EntryBuilder {
       // The plan's tokens below this byte do not loop from here: they are walked one by one.
       const std::uint32_t end = all.skip(top.node);
       for (auto t = all.begin(top.node); loop.has_lead(top.byte) && t != all.end(end - 1); ++t)
-        bits[*t / 32] &= ~(1u << (*t % 32));
+        clear_bit(bits.data(), *t);
       walk(all, top.node, end);
     }
     const std::bitset<256> after = after_slice(slice);
@@ -634,7 +636,7 @@ class EntryBuilder {
       if (g.bits.empty() && g.ids.empty()) continue;
       const auto from = static_cast<std::uint32_t>(out_->ids.size());
       if (!g.bits.empty()) {
-        for (std::uint32_t id : g.ids) g.bits[id / 32] |= 1u << (id % 32);
+        for (std::uint32_t id : g.ids) set_bit(g.bits.data(), id);
       } else {
         out_->ids.insert(out_->ids.end(), g.ids.begin(), g.ids.end());
       }
@@ -885,19 +887,8 @@ std::size_t Entry::Ends::memory() const {
   return rests.memory() + whole.memory() + keys.capacity() * (sizeof(Key) + 8) + apart.capacity() * 4;
 }
 
-namespace {
-std::size_t hash_of(const std::vector<std::uint32_t>& numbers) {
-  std::uint64_t h = numbers.size();
-  for (std::uint32_t v : numbers) {
-    h = (h ^ v) * 0x9E3779B97F4A7C15ull;
-    h ^= h >> 29;
-  }
-  return h;
-}
-}  // namespace
-
 std::shared_ptr<const Entry::Ends> SharedEnds::find(const std::vector<std::uint32_t>& leaves) const {
-  const std::size_t hash = hash_of(leaves);
+  const std::size_t hash = hash_numbers(leaves);
   std::lock_guard lock(mutex_);
   const auto [from, until] = known_.equal_range(hash);
   for (auto it = from; it != until; ++it) {
@@ -909,7 +900,7 @@ std::shared_ptr<const Entry::Ends> SharedEnds::find(const std::vector<std::uint3
 }
 
 std::shared_ptr<const Entry::Ends> SharedEnds::add(std::vector<std::uint32_t> leaves, Entry::Ends&& made) {
-  const std::size_t hash = hash_of(leaves);
+  const std::size_t hash = hash_numbers(leaves);
   const std::size_t size = sizeof made + made.memory() + leaves.capacity() * 4 + 128;
   std::lock_guard lock(mutex_);
   const auto [from, until] = known_.equal_range(hash);

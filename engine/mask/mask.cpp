@@ -44,7 +44,7 @@ void MaskWorkspace::fill_by_walk(const Vocabulary& vocab, const ConfigView& conf
   std::fill(row, row + vocab.words(), 0u);
   const ByteTrie& trie = vocab.trie();
   visit(trie, 1, trie.nodes(), 0, config, [&](std::uint32_t n) {
-    for (auto t = trie.begin(n); t != trie.end(n); ++t) row[*t / 32] |= 1u << (*t % 32);
+    for (auto t = trie.begin(n); t != trie.end(n); ++t) set_bit(row, *t);
     return true;
   });
 }
@@ -99,12 +99,12 @@ void MaskWorkspace::fill_config(const Rests* rests, const ConfigView& config, st
 
 void MaskWorkspace::set(const std::uint32_t* from, const std::uint32_t* until) {
   if (from == until) return;
-  for (const std::uint32_t* id = from; id != until; ++id) row_[*id / 32] |= 1u << (*id % 32);
+  for (const std::uint32_t* id = from; id != until; ++id) set_bit(row_, *id);
   steps_.set(from, until);
 }
 
 void MaskWorkspace::set_one(std::uint32_t id) {
-  row_[id / 32] |= 1u << (id % 32);
+  set_bit(row_, id);
   steps_.set_one(id);
 }
 
@@ -334,7 +334,7 @@ void MaskWorkspace::leaves_by_key(const Rests* rests, const Item& item, const En
                   rests);
   take_rests(leaves->rests, after, level);
   parser.arena().release(mark);
-  for (std::uint32_t id : refused) row_[id / 32] &= ~(1u << (id % 32));
+  for (std::uint32_t id : refused) clear_bit(row_, id);
   steps_.unset(refused);
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bits.h"
 #include "mask/cache.h"
 #include "mask/memo.h"
 #include "parser/parser.h"
@@ -53,7 +54,7 @@ class MaskWorkspace {
   bool takes_token(const ConfigView& config, std::uint32_t id);
   void set(const std::uint32_t* from, const std::uint32_t* until);
   void set_one(std::uint32_t id);
-  bool has(std::uint32_t id) const { return row_[id / 32] >> (id % 32) & 1; }
+  bool has(std::uint32_t id) const { return has_bit(row_, id); }
 
   // Where a grammar is so ambiguous that entries are put together more often than this for one mask, the rest is
   // walked by the parser, which merges what is equal.

@@ -4,20 +4,11 @@
 #include <cstring>
 #include <utility>
 
+#include "base/bits.h"
+#include "base/hash.h"
 #include "regular/name_set.h"
 
 namespace ag {
-
-namespace {
-std::uint64_t hash_of(const std::vector<std::uint64_t>& key) {
-  std::uint64_t h = key.size();
-  for (std::uint64_t v : key) {
-    h = (h ^ v) * 0x9E3779B97F4A7C15ull;
-    h ^= h >> 29;
-  }
-  return h | 1;
-}
-}  // namespace
 
 void Steps::clear() {
   steps_.clear();
@@ -69,10 +60,10 @@ void Steps::make(std::uint32_t* row, std::size_t words) const {
         break;
       case kSet:
       case kSetOwn:
-        for (std::uint32_t i = 0; i < step.count; ++i) row[ids[i] / 32] |= 1u << (ids[i] % 32);
+        for (std::uint32_t i = 0; i < step.count; ++i) set_bit(row, ids[i]);
         break;
       case kUnsetOwn:
-        for (std::uint32_t i = 0; i < step.count; ++i) row[ids[i] / 32] &= ~(1u << (ids[i] % 32));
+        for (std::uint32_t i = 0; i < step.count; ++i) clear_bit(row, ids[i]);
         break;
     }
   }
@@ -215,7 +206,7 @@ bool Memo::locate(MaskCache& cache, const ConfigView& config) {
   if (!describe(cache, config)) return false;
   items_ = key_.size();
   item_nodes_ = nodes_.size();
-  hash_ = hash_of(key_);
+  hash_ = hash_numbers(key_) | 1;
   if (slots_.empty()) {
     sets_.resize(kSets);
     slots_.resize(kSets * kWays);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/bits.h"
+
 namespace ag {
 
 void Slices::look_at_lengths() {
@@ -152,7 +154,7 @@ std::shared_ptr<const SlicePlan> Slices::plan(const Characters& key) {
   for (std::uint32_t n = 1; n < all.nodes(); n = all.skip(n)) {
     if (!key.has_lead(all.byte(n))) continue;
     std::copy_if(all.begin(n), all.end(all.skip(n) - 1), std::back_inserter(rest),
-                 [&](std::uint32_t id) { return !(out->bits[id / 32] >> (id % 32) & 1); });
+                 [&](std::uint32_t id) { return !has_bit(out->bits.data(), id); });
   }
   part(rest, key, out.get());
   for (std::uint32_t n = 1; n < all.nodes(); n = all.skip(n)) out->tops.push_back({n, all.byte(n)});
@@ -170,7 +172,7 @@ const std::vector<std::uint32_t>& Slices::at_most(std::uint32_t chars) {
   auto& slot = lengths_[chars];
   if (!slot) {
     auto made = std::make_unique<std::vector<std::uint32_t>>(vocab_->all_bits());
-    const auto drop = [&](std::uint32_t id) { (*made)[id / 32] &= ~(1u << (id % 32)); };
+    const auto drop = [&](std::uint32_t id) { clear_bit(made->data(), id); };
     if (chars >= kSurelyRuns) {
       for (std::uint32_t id : longest_first_) {
         if (vocab_->chars(id) <= chars) break;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/bits.h"
 #include "matcher/engine.h"
 
 namespace ag {
@@ -449,11 +450,11 @@ void Matcher::add_ids(const ConfigView& config, std::uint32_t* row) const {
   const Vocabulary& v = vocab();
   for (const TokenItem& item : config.tokens) {
     for (std::uint32_t id : *item.ids) {
-      if (id < v.size()) row[id / 32] |= 1u << (id % 32);
+      if (id < v.size()) set_bit(row, id);
     }
   }
   if (config.complete) {
-    for (std::uint32_t id : v.end()) row[id / 32] |= 1u << (id % 32);
+    for (std::uint32_t id : v.end()) set_bit(row, id);
   }
 }
 

@@ -9,8 +9,9 @@
 
 namespace ag::regular {
 
-// `base` must write no exponents; its values are on `grid`, if that is given. The product of its states and the remainders is explored as a whole when it is made,
-// and what leads nowhere is dropped. Throws GrammarError when there are too many states.
+// `base` must write no exponents; its values are on `grid`, if that is given. The product of its states and the
+// remainders is explored as a whole when it is made, and what leads nowhere is dropped. Throws GrammarError when there
+// are too many states.
 class AvoidingNumber final : public NumberPart {
  public:
   AvoidingNumber(NumberPartPtr base, const Grid* grid, const std::vector<Decimal>& divisors);

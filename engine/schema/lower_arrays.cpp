@@ -210,8 +210,9 @@ bool Compiler::distinct_numbers(const Shape& item, UniqueArraySpec* spec) {
   return true;
 }
 
-// Listed strings; or those of one kind that always has more, but for those of a greatest length; or strings that are told apart as they are spelled, where
-// few characters may follow each other. False for others: which prefix of theirs is used up, no mask could say.
+// Listed strings; or those of one kind that always has more, but for those of a greatest length; or strings that are
+// told apart as they are spelled, where few characters may follow each other. False for others: which prefix of theirs
+// is used up, no mask could say.
 bool Compiler::distinct_strings(const ArrayPart& part, UniqueArraySpec* spec) {
   const Shape& item = *shape(part.item);
   std::vector<const StringPart*> open;

@@ -2,6 +2,7 @@
 // it.
 #include <algorithm>
 
+#include "base/hash.h"
 #include "schema/compiler.h"
 
 namespace ag::schema {
@@ -37,7 +38,7 @@ NodeId Compiler::constant(const Value& value) {
 
 NodeId Compiler::intern(Node::Kind kind, List<NodeId> ids) {
   std::uint64_t hash = static_cast<std::uint64_t>(kind) + 1;
-  for (NodeId id : ids) hash = (hash ^ id) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 29;
+  for (NodeId id : ids) hash = hash_next(hash, id);
   std::vector<NodeId>& bucket = interned_[hash];
   for (NodeId id : bucket) {
     if (nodes_[id].kind == kind && std::equal(ids.begin(), ids.end(), nodes_[id].ids.begin(), nodes_[id].ids.end())) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/head.h"
 
@@ -126,11 +127,11 @@ void Vocabulary::classify() {
   const auto note = [&](std::uint32_t what, std::uint32_t id) {
     std::vector<std::uint32_t>& bits = holding_[what];
     if (bits.empty()) bits.assign(words(), 0);
-    bits[id / 32] |= 1u << (id % 32);
+    set_bit(bits.data(), id);
   };
   for (std::uint32_t id = 0; id < size_; ++id) {
     if (!ordinary(id)) continue;
-    all_bits_[id / 32] |= 1u << (id % 32);
+    set_bit(all_bits_.data(), id);
     bool other = false;
     for (unsigned char c : bytes(id)) {
       if (c < 0x80)
