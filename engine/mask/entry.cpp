@@ -708,10 +708,6 @@ class EntryBuilder {
     spelled_.clear();
     // The opening quote is part of the key where the terminal begins here.
     const std::uint32_t open = start_ == Terminal::kStart ? 1 : 0;
-    made->key_goes_on = made->rests.trie.nodes() && made->rests.trie.has_values(0);
-    for (unsigned char c : {':', ' ', '\n', '\r', '\t'}) {
-      made->key_goes_on = made->key_goes_on || (made->rests.trie.nodes() && made->rests.trie.child(0, c));
-    }
     for (const Leaf& l : part) {
       if ((!rests_ && !l.slash) || l.depth - l.base < open + 1) continue;
       for (std::uint32_t n = l.from; n < l.until; ++n) {
@@ -785,20 +781,33 @@ class EntryBuilder {
     out->trie = ByteTrie(spelled_);
   }
 
-  // Whether a rest may go on to another key of the same object, and end it: a comma, blanks, a string, and a colon if
-  // there is more.
+  static constexpr std::string_view kBlanks = " \n\r\t";
+
+  // Where the string ends that stands after a comma: after its closing quote. npos where no string does, or not wholly.
+  static std::size_t string_after(std::string_view rest, std::size_t comma) {
+    const std::size_t open = rest.find_first_not_of(kBlanks, comma + 1);
+    if (open == rest.npos || rest[open] != '"') return rest.npos;
+    std::size_t close = open + 1;
+    while (close < rest.size() && rest[close] != '"') close += rest[close] == '\\' ? 2 : 1;
+    return close < rest.size() ? close + 1 : rest.npos;
+  }
+
+  // Whether a rest may go on to another key of the same object, or item of the same array, and end it: a comma, blanks, a
+  // string.
   static bool holds_key(std::string_view rest) {
-    constexpr std::string_view kBlanks = " \n\r\t";
     for (std::size_t comma = rest.find(','); comma != rest.npos; comma = rest.find(',', comma + 1)) {
-      const std::size_t open = rest.find_first_not_of(kBlanks, comma + 1);
-      if (open == rest.npos || rest[open] != '"') continue;
-      std::size_t close = open + 1;
-      while (close < rest.size() && rest[close] != '"') close += rest[close] == '\\' ? 2 : 1;
-      if (close >= rest.size()) continue;
-      const std::size_t after = rest.find_first_not_of(kBlanks, close + 1);
-      if (after == rest.npos || rest[after] == ':') return true;
+      if (string_after(rest, comma) != rest.npos) return true;
     }
     return false;
+  }
+
+  // Whether what it goes on to first is a string that no colon follows: no key.
+  static bool holds_item(std::string_view rest) {
+    const std::size_t comma = rest.find_first_not_of(kBlanks);
+    if (comma == rest.npos || rest[comma] != ',') return false;
+    const std::size_t end = string_after(rest, comma);
+    const std::size_t after = end == rest.npos ? rest.npos : rest.find_first_not_of(kBlanks, end);
+    return after != rest.npos && rest[after] != ':';
   }
 
   // Rests are read off the trie, which lies in order, and not off the tokens, which lie anywhere.
@@ -819,7 +828,8 @@ class EntryBuilder {
         if (!l.trie->has_values(n)) continue;
         const std::string_view rest(below.data(), size);
         if (key_ && holds_key(rest)) {
-          if (!rests_) made->apart.insert(made->apart.end(), l.trie->begin(n), l.trie->end(n));
+          std::vector<std::uint32_t>& apart = holds_item(rest) ? made->apart_items : made->apart;
+          if (!rests_) apart.insert(apart.end(), l.trie->begin(n), l.trie->end(n));
           continue;
         }
         const auto head = head_of<std::uint64_t>(rest);
@@ -884,7 +894,8 @@ std::size_t Entry::memory() const {
 }
 
 std::size_t Entry::Ends::memory() const {
-  return rests.memory() + whole.memory() + keys.capacity() * (sizeof(Key) + 8) + apart.capacity() * 4;
+  return rests.memory() + whole.memory() + keys.capacity() * (sizeof(Key) + 8) + apart.capacity() * 4 +
+         apart_items.capacity() * 4;
 }
 
 std::shared_ptr<const Entry::Ends> SharedEnds::find(const std::vector<std::uint32_t>& leaves) const {

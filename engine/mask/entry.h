@@ -77,8 +77,9 @@ struct Entry : std::enable_shared_from_this<Entry> {
     // Tokens whose rests may hold a whole key of their own, which is not to be the one that the token ended: they are in
     // neither of these, but decided one by one. Over the vocabulary; and over rests, with what the terminal was given.
     std::vector<std::uint32_t> apart;
+    // The same where no key can be meant, as no colon follows: items of an array.
+    std::vector<std::uint32_t> apart_items;
     Rests whole;
-    bool key_goes_on = false;  // some rest begins as what follows a key does, or is empty
     std::size_t memory() const;
   };
   struct Leaves {

@@ -14,6 +14,15 @@ bool takes(const ConfigView& config, std::uint8_t byte) {
   }
   return false;
 }
+
+// Whether what ends here is a value of an object, so that a key comes after a comma.
+bool in_object(const Item& item) {
+  const auto object = [](const Node& node) { return node.rule->has_outlook(); };
+  if (object(*item.node)) return true;
+  const std::span links(item.node->links, item.node->count);
+  return !item.node->root && !links.empty() && item.node->rule->is_tail(item.to) &&
+         std::all_of(links.begin(), links.end(), [&](const Link& l) { return object(*l.parent); });
+}
 }  // namespace
 
 // Calls found(node) for each node with values in the subtrees [from, until), whose roots are one deeper than `base`,
@@ -185,13 +194,16 @@ void MaskWorkspace::fill_entry(const Rests* rests, const Entry& entry, const Ite
     } else {
       for (std::size_t i = 0; i < count; ++i) leaves_by_key(rests, items[i], leaves, level);
     }
-    if (leaves->apart.empty() && leaves->whole.trie.nodes() == 0) continue;
+    const bool array = !leaves->apart_items.empty() && !std::all_of(items, items + count, in_object);
+    if (leaves->apart.empty() && !array && leaves->whole.trie.nodes() == 0) continue;
     group_.clear();
     group_.items.assign(items, items + count);
     if (rests) walk(leaves->whole, group_);
-    for (std::uint32_t id : leaves->apart) {
+    const auto take = [&](std::uint32_t id) {
       if (!has(id) && takes_token(group_, id)) set_one(id);
-    }
+    };
+    std::for_each(leaves->apart.begin(), leaves->apart.end(), take);
+    if (array) std::for_each(leaves->apart_items.begin(), leaves->apart_items.end(), take);
   }
   if (entry.inner.none()) return;
   // The terminal might have ended earlier, where what follows could read what the terminal would have read.
@@ -297,7 +309,6 @@ void MaskWorkspace::leaves_of(const Item* items, std::size_t count, std::uint32_
 // Keys that no name declares must not repeat: tokens that would repeat one are left out.
 void MaskWorkspace::leaves_by_key(const Rests* rests, const Item& item, const Entry::Leaves& leaves,
                                   std::size_t level) {
-  if (!leaves->key_goes_on) return;
   if (rests) parser.asks(item);
   while (levels_.size() <= level) levels_.push_back(std::make_unique<Level>());
   const ByteTrie& after_key = leaves->rests.trie;

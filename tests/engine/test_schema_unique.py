@@ -117,10 +117,8 @@ def test_the_shortest_end_has_what_is_missing(kind: str) -> None:
 
 def merged_vocabulary() -> Vocabulary:
     """Bytes, and tokens that begin and end anywhere in a list of numbers and strings."""
-    pieces = (
-        '1,~,1~1,1,~0,~00~10~.0~.5~1.0,~,"~"1"~","~"#0~#00"~0",~",1~],~ ,~1]~0]~"]~[1,1~["~red","~\\u00~e0~x",'.split(
-            "~"
-        )
+    pieces = '1,~,1~1,1,~0,~00~10~.0~.5~1.0,~,"~"1"~","~"#0~#00"~0",~",1~],~ ,~1]~0]~"]~[1,1~["~#","#",~0","0",~","","~x","x"]~red","~\\u00~e0~x",'.split(
+        "~"
     )
     tokens = [bytes([b]) for b in range(256)] + [p.encode() for p in pieces] + [b""]
     return Vocabulary(tokens, special={"<end>": len(tokens) - 1}, end=["<end>"])
