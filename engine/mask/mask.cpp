@@ -84,8 +84,7 @@ void MaskWorkspace::fill(const Vocabulary& vocab, MaskCache& cache, const Config
   clear_row();
   cache.count_hits(entries_);
   parser.watch(nullptr);
-  if (entries_ >= (known.again ? kMemorable : kDear) && !reads_.own)
-    memo_.keep(cache, config, steps_, entries_, reads_);
+  if (entries_ >= kMemorable && !reads_.own) memo_.keep(cache, config, steps_, entries_, reads_);
   MaskCache::let_go();
 }
 

@@ -82,7 +82,7 @@ class MaskWorkspace {
   MaskCache* cache_ = nullptr;
   std::uint32_t* row_ = nullptr;
   std::uint32_t completions_ = 0, entries_ = 0;
-  static constexpr std::uint32_t kMemorable = 3, kDear = 4;  // entries from which a mask is worth keeping as a whole
+  static constexpr std::uint32_t kMemorable = 3;  // entries from which a mask is worth keeping as a whole
   Memo memo_;
   Parser::Reads reads_;
   Steps steps_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "base/bits.h"
 #include "base/hash.h"
@@ -183,7 +182,7 @@ Memo::Hit Memo::find(MaskCache& cache, const ConfigView& config, std::uint32_t* 
   }
   if (!slot_) return {};
   Slot& slot = *slot_;
-  if (set_->hash[way_] != hash_) return {.again = std::exchange(set_->met[way_], hash_) == hash_};
+  if (set_->hash[way_] != hash_) return {};
   std::size_t equal = 0;  // so many numbers are
   const auto same = [&] {
     if (key_.size() > slot.key.size()) return false;
@@ -194,7 +193,7 @@ Memo::Hit Memo::find(MaskCache& cache, const ConfigView& config, std::uint32_t* 
   };
   bool found = items_ == slot.items && same();
   for (std::size_t i = 0; found && i < slot.followed.size(); ++i) found = describe(*nodes_[slot.followed[i]]) && same();
-  if (!found || equal != slot.key.size()) return {.again = true};  // the same items under other callers
+  if (!found || equal != slot.key.size()) return {};  // the same items under other callers
   stamp();
   slot.steps.make(row, cache.vocab().words());
   return {.found = true, .entries = slot.entries};

@@ -48,7 +48,7 @@ class Steps {
     ++pointed_;
   }
   void add_own(Kind kind, const std::uint32_t* from, std::size_t count);
-  static constexpr std::ptrdiff_t kFew = 64;
+  static constexpr std::ptrdiff_t kFew = 160;
   std::uint32_t pointed_ = 0;
   std::vector<Step> steps_;
   std::vector<std::uint32_t> own_;
@@ -60,7 +60,6 @@ class Memo {
  public:
   struct Hit {
     bool found = false;
-    bool again = false;  // not found, but not met for the first time
     std::uint32_t entries = 0;
   };
   // Writes the mask of `words` words where it is known.
@@ -102,7 +101,6 @@ class Memo {
 
   struct Set {                                // of kWays slots, what is looked at first
     std::array<std::uint64_t, kWays> hash{};  // of the description's beginning, the items; 0: empty
-    std::array<std::uint64_t, kWays> met{};   // the hash of what came here last and is not kept
     std::array<std::uint64_t, kWays> used{};  // when
   };
   void stamp() { set_->used[way_] = ++uses_; }
