@@ -727,7 +727,7 @@ class EntryBuilder {
     if (!spelled_.empty()) merge_whole(&made->whole);
   }
 
-  static constexpr std::size_t kMany = 4096;  // tokens that are left where they are
+  static constexpr std::size_t kMany = 1024;  // tokens that are left where they are
 
   // How many leaves stay where they are in the vocabulary's trie, of those that can; they are put first. None, unless there
   // is nothing to merge, or too much. What is asked of the spelling of keys is asked of a trie.
