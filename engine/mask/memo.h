@@ -62,7 +62,7 @@ class Memo {
     bool found = false;
     std::uint32_t entries = 0;
   };
-  // Writes the mask of `words` words where it is known.
+  // Writes the mask where it is known.
   Hit find(MaskCache& cache, const ConfigView& config, std::uint32_t* row);
   // Keeps the mask of the configuration that was just looked for. `reads`: what the parser followed meanwhile.
   void keep(MaskCache& cache, const ConfigView& config, const Steps& steps, std::uint32_t entries,
