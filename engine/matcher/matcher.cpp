@@ -11,14 +11,6 @@ namespace ag {
 
 namespace {
 
-thread_local MaskWorkspace workspace;
-thread_local Config scratch_a, scratch_b, scratch_c;
-
-MaskWorkspace& fresh_workspace() {
-  workspace.parser.arena().reset();
-  return workspace;
-}
-
 bool same(const ConfigView& a, const ConfigView& b) {
   if (a.complete != b.complete || a.items.size() != b.items.size() || a.tokens.size() != b.tokens.size()) return false;
   for (std::size_t i = 0; i < a.items.size(); ++i) {
@@ -35,10 +27,25 @@ bool same(const ConfigView& a, const ConfigView& b) {
   return true;
 }
 
-// Whether most texts leave the configuration as it is: inside of a string, say.
-bool stays(const ConfigView& config) {
-  return std::any_of(config.items.begin(), config.items.end(), [](const Item& item) {
-    return !item.key && (item.terminal->next(item.state, ' ') & Terminal::kStateMask) == item.state;
+// Whether bytes leave the terminals in their states.
+bool loops_by(const ConfigView& config, std::string_view bytes) {
+  constexpr std::size_t kMost = 4;  // items
+  if (bytes.empty() || config.items.empty() || config.items.size() > kMost) return false;
+  return std::all_of(config.items.begin(), config.items.end(), [&](const Item& item) {
+    if (const std::uint32_t* row = item.terminal->row(item.state)) {
+      return std::all_of(bytes.begin(), bytes.end(),
+                         [&](char c) { return row[static_cast<std::uint8_t>(c)] == item.state; });
+    }
+    return std::all_of(bytes.begin(), bytes.end(), [&](char c) {
+      return item.terminal->next(item.state, static_cast<std::uint8_t>(c)) == item.state;
+    });
+  });
+}
+
+// Whether the token may come by its id.
+bool named(const ConfigView& config, std::uint32_t token) {
+  return std::any_of(config.tokens.begin(), config.tokens.end(), [&](const TokenItem& item) {
+    return std::binary_search(item.ids->begin(), item.ids->end(), token);
   });
 }
 
@@ -52,8 +59,9 @@ class Packer {
     const std::size_t items = rounded(config.items.size_bytes()), tokens = rounded(config.tokens.size_bytes());
     const std::size_t fixed = rounded(sizeof(Snapshot)) + items + tokens;
     const std::size_t size = fixed + (owns_all(config) ? 0 : kFirst);
-    auto* memory = static_cast<std::byte*>(::operator new(size));
+    auto* memory = static_cast<std::byte*>(KeptMemory::take(size));
     out_ = new (memory) Snapshot;
+    out_->size_ = static_cast<std::uint32_t>(size);
     at_ = memory + fixed;
     end_ = memory + size;
     auto* item = new (memory + rounded(sizeof(Snapshot))) Item[config.items.size()];
@@ -180,11 +188,6 @@ class Packer {
   std::vector<Node*> pending_;
 };
 
-Ref<const Snapshot> Snapshot::of(const ConfigView& config) {
-  thread_local Packer packer;
-  return packer.pack(config);
-}
-
 void Snapshot::release() const {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   for (Block* block = more_; block;) {
@@ -192,8 +195,9 @@ void Snapshot::release() const {
     ::operator delete(block);
     block = next;
   }
+  const std::size_t size = size_;
   this->~Snapshot();
-  ::operator delete(const_cast<Snapshot*>(this));
+  KeptMemory::give(const_cast<Snapshot*>(this), size);
 }
 
 namespace {
@@ -350,38 +354,67 @@ void HistoryState::release() {
   }
 }
 
-std::uint64_t bytes_stepped() { return workspace.parser.pushes; }
+namespace {
 
-Matcher::Matcher(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(grammar)) {
-  auto& ws = fresh_workspace();
-  ws.parser.start(grammar_->fragment->root.rule, scratch_a);
-  state_ = commit({}, scratch_a);
+// What a thread needs to work with.
+struct Scratch {
+  MaskWorkspace workspace;
+  Config a, b, c;
+  Packer packer;
+};
+
+Scratch& scratch() {
+  thread_local Scratch out;
+  return out;
 }
 
-Ref<HistoryState> Matcher::commit(const Ref<HistoryState>& previous, const ConfigView& config) {
+Scratch& fresh_scratch() {
+  Scratch& out = scratch();
+  out.workspace.parser.arena().reset();
+  return out;
+}
+
+}  // namespace
+
+std::uint64_t bytes_stepped() { return scratch().workspace.parser.pushes; }
+
+Matcher::Matcher(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(grammar)) {
+  Scratch& here = fresh_scratch();
+  here.workspace.parser.start(grammar_->fragment->root.rule, here.a);
+  state_ = commit({}, here.a, here.packer);
+}
+
+Ref<HistoryState> Matcher::commit(const Ref<HistoryState>& previous, const ConfigView& config, Packer& packer) {
   if (previous && same(*previous->snapshot, config)) return HistoryState::make(previous, previous->snapshot);
-  return HistoryState::make(previous, Snapshot::of(config));
+  return HistoryState::make(previous, packer.pack(config));
 }
 
 bool Matcher::try_token(const Ref<HistoryState>& from, std::uint32_t token, Ref<HistoryState>* out) const {
   if (from->ended || token >= vocab().size()) return false;
   const ConfigView config = *from->snapshot;
-  auto& ws = fresh_workspace();
-  Config* result = &scratch_a;
+  const bool loops = vocab().ordinary(token) && loops_by(config, vocab().bytes(token)) && !named(config, token);
+  if (loops && from->snapshot->loops()) {
+    *out = HistoryState::make(from, from->snapshot);
+    return true;
+  }
+  Scratch& here = fresh_scratch();
+  Parser& parser = here.workspace.parser;
+  Config* result = &here.a;
   bool ok = false;
-  if (vocab().ordinary(token)) ok = ws.parser.step_all(config, vocab().bytes(token), scratch_a, scratch_b);
-  if (!config.tokens.empty() && ws.parser.step_token(config, token, scratch_c)) {
+  if (vocab().ordinary(token)) ok = parser.step_all(config, vocab().bytes(token), here.a, here.b);
+  if (!config.tokens.empty() && parser.step_token(config, token, here.c)) {
     if (ok) {
-      scratch_a.items.insert(scratch_a.items.end(), scratch_c.items.begin(), scratch_c.items.end());
-      scratch_a.tokens.insert(scratch_a.tokens.end(), scratch_c.tokens.begin(), scratch_c.tokens.end());
-      scratch_a.complete = scratch_a.complete || scratch_c.complete;
+      here.a.items.insert(here.a.items.end(), here.c.items.begin(), here.c.items.end());
+      here.a.tokens.insert(here.a.tokens.end(), here.c.tokens.begin(), here.c.tokens.end());
+      here.a.complete = here.a.complete || here.c.complete;
     } else {
-      result = &scratch_c;
+      result = &here.c;
     }
     ok = true;
   }
   if (ok) {
-    *out = commit(from, *result);
+    *out = commit(from, *result, here.packer);
+    if (loops && (*out)->snapshot == from->snapshot) from->snapshot->set_loops();
     return true;
   }
   if (config.complete && vocab().is_end(token)) {
@@ -407,9 +440,9 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   auto base = state_;
   auto at = state_;
   for (std::size_t i = 0; i < bytes.size(); i += 256) {
-    auto& ws = fresh_workspace();
-    if (!ws.parser.step_all(*at->snapshot, bytes.substr(i, 256), scratch_a, scratch_b)) return false;
-    at = commit(at, scratch_a);
+    Scratch& here = fresh_scratch();
+    if (!here.workspace.parser.step_all(*at->snapshot, bytes.substr(i, 256), here.a, here.b)) return false;
+    at = commit(at, here.a, here.packer);
   }
   // One history entry for the whole; the pieces between stay alive through it.
   Ref<HistoryState> out = HistoryState::make(base, at->snapshot);
@@ -435,8 +468,8 @@ void Matcher::fill_from(const HistoryState& state, std::uint32_t* row) const {
   if (state.ended || state.snapshot->items.empty()) std::fill(row, row + v.words(), 0u);
   if (state.ended) return;
   const ConfigView config = *state.snapshot;
-  auto& ws = fresh_workspace();
   if (!config.items.empty()) {
+    MaskWorkspace& ws = fresh_scratch().workspace;
     if (grammar_->engine->options().adaptive_masks)
       ws.fill(v, grammar_->engine->masks(), config, row);
     else
@@ -463,14 +496,14 @@ void Matcher::fill_by_walk(std::uint32_t* row) const {
   std::fill(row, row + v.words(), 0u);
   if (state_->ended) return;
   const ConfigView config = *state_->snapshot;
-  fresh_workspace().fill_by_walk(v, config, row);
+  fresh_scratch().workspace.fill_by_walk(v, config, row);
   add_ids(config, row);
 }
 
 bool Matcher::fill(std::uint32_t* row) const {
   const std::size_t words = vocab().words();
-  const bool again = last_ && !state_->ended && last_->of == state_->snapshot;
-  if (again && last_->kept) {
+  const Snapshot* const now = state_->snapshot.get();
+  if (last_ && last_->of.get() == now && !state_->ended) {
     std::memcpy(row, last_->row.data(), words * 4);
     return last_->masked;
   }
@@ -479,11 +512,13 @@ bool Matcher::fill(std::uint32_t* row) const {
   bool masked = size % 32 && row[size / 32] != (1u << (size % 32)) - 1;
   for (std::uint32_t w = 0; w < size / 32 && !masked; ++w) masked = row[w] != 0xffff'ffffu;
   if (state_->ended) return masked;
-  if (!last_) last_ = std::make_unique<Last>();
-  last_->of = state_->snapshot;
-  last_->kept = again || (workspace.entries() > 2 && stays(*state_->snapshot));
-  last_->masked = masked;
-  if (last_->kept) last_->row.assign(row, row + words);
+  if (filled_ == now) {
+    if (!last_) last_ = std::make_unique<Last>();
+    last_->of = state_->snapshot;
+    last_->masked = masked;
+    last_->row.assign(row, row + words);
+  }
+  filled_ = now;
   return masked;
 }
 
@@ -491,7 +526,7 @@ std::string Matcher::forced_bytes() const {
   constexpr std::size_t kMost = 4096;
   std::string out;
   if (state_->ended) return out;
-  auto& ws = fresh_workspace();
+  MaskWorkspace& ws = fresh_scratch().workspace;
   Config current, next;
   ws.parser.step_all(*state_->snapshot, {}, current, next);
   while (out.size() < kMost && !current.complete && current.tokens.empty()) {
@@ -539,9 +574,10 @@ std::vector<std::uint32_t> Matcher::forced_tokens(
     ++good;
   }
   tokens.resize(good);
-  auto& ws = fresh_workspace();
-  if (!ws.parser.step_all(*state_->snapshot, forced, scratch_a, scratch_b)) return {};
-  const Config end = scratch_a;
+  Scratch& here = fresh_scratch();
+  MaskWorkspace& ws = here.workspace;
+  if (!ws.parser.step_all(*state_->snapshot, forced, here.a, here.b)) return {};
+  const Config end = here.a;
   // The end of the forced bytes may fall inside a token that the model would rather take: drop trailing tokens while
   // some token from a cut runs past the end.
   // A cut at offset c (also one that no kept token has) is bad when a token spells forced[c:] and then more that is

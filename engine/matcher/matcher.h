@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/kept_memory.h"
 #include "base/ref.h"
 #include "grammar/rule.h"
 #include "mask/mask.h"
@@ -21,6 +22,7 @@
 namespace ag {
 
 class EngineCore;
+class Packer;
 
 // Compiled and immutable; what Engine::compile returns.
 struct Grammar {
@@ -37,19 +39,24 @@ struct Snapshot {
   bool complete = false;
   operator ConfigView() const { return {items, tokens, complete}; }
 
+  // Whether bytes that leave every terminal in its state have been seen to leave the whole as it is; then all such do,
+  // because nothing else of a byte matters.
+  bool loops() const { return loops_.load(std::memory_order_relaxed); }
+  void set_loops() const { loops_.store(true, std::memory_order_relaxed); }
+
   void add_ref() const { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() const;
-  // Copies `config` out of a parser's arena.
-  static Ref<const Snapshot> of(const ConfigView& config);
 
  private:
-  friend class Packer;
+  friend Packer;
   struct Block {
     Block* next;
   };
   Snapshot() = default;
   mutable std::atomic<std::uint32_t> refs_{1};
+  std::uint32_t size_ = 0;  // of the block, in bytes
   Block* more_ = nullptr;
+  mutable std::atomic<bool> loops_{false};
 };
 
 struct HistoryState {
@@ -67,6 +74,8 @@ struct HistoryState {
   }
   void add_ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release();
+  static void* operator new(std::size_t size) { return KeptMemory::take(size); }
+  static void operator delete(void* memory, std::size_t size) { KeptMemory::give(memory, size); }
 
  private:
   ~HistoryState() = default;
@@ -108,21 +117,22 @@ class Matcher {
 
  private:
   bool try_token(const Ref<HistoryState>& from, std::uint32_t token, Ref<HistoryState>* out) const;
-  static Ref<HistoryState> commit(const Ref<HistoryState>& previous, const ConfigView& config);
+  static Ref<HistoryState> commit(const Ref<HistoryState>& previous, const ConfigView& config, Packer& packer);
   void add_ids(const ConfigView& config, std::uint32_t* row) const;
   void fill_from(const HistoryState& state, std::uint32_t* row) const;
 
-  // What the last mask belongs to, and the mask where it was asked for twice or is likely to be: while nothing changes
-  // (inside a text, inside a string) a fill is a copy.
+  // A mask that was asked for twice, and what it belongs to: while nothing changes (inside a text, inside a string) a fill
+  // is a copy.
   struct Last {
     Ref<const Snapshot> of;
     std::vector<std::uint32_t> row;
-    bool kept = false, masked = true;
+    bool masked = true;
   };
 
   std::shared_ptr<const Grammar> grammar_;
   Ref<HistoryState> state_;
   std::uint64_t depth_ = 0;
+  mutable const Snapshot* filled_ = nullptr;  // whose mask was asked for last; never looked into
   mutable std::unique_ptr<Last> last_;
 };
 

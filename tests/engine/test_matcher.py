@@ -17,6 +17,7 @@ from agentgram.engine import (
     Lit,
     Matcher,
     Opt,
+    Regex,
     Rep,
     Seq,
     Spec,
@@ -138,6 +139,76 @@ def test_validate_does_not_advance(vocab: Vocabulary) -> None:
     assert matcher.validate(list(b"abxd")) == 2
     assert matcher.validate([*b"abcd", 256, 256]) == 5
     assert matcher.accept_bytes(b"abcd")
+
+
+@pytest.mark.parametrize(
+    ("spec", "reply"),
+    [
+        (Dispatch([Tag("<f=a>", Lit("x"), "</f>")], ["<f="]), "some text, and a < b <f=a>x</f> more text"),
+        (Dispatch([Tag("<f=a>", Lit("x"), "</f>")], ["<f="], stops=["STOP"]), "some text STO and S STOP"),
+        (Dispatch([Tag("<f=a>", Lit("x"), "</f>")], ["<f="], at_least=1), "text text <f=a>x</f> text"),
+        (Seq([Text(["ab"]), Lit("ab"), Text()]), "aaa xx a b abab text"),
+        (Choice([Lit("abab"), Seq([Text(["!"]), Lit("!")])]), "ababxxabab xx!"),
+        (Choice([Seq([Text(["!"]), Lit("!")]), Regex("[a-z]*")]), "ababxxabab xx!"),
+        (Regex("(ab|[a-c]+d|[^!]{3,7})*"), "abcdabxyzabcabab"),
+        (JsonSchema({"type": "object"}), '{"text": "more text\\n\\u00e9", "texts": ["xx ", 1111]}'),
+        (JsonSchema({"type": "string", "minLength": 4, "maxLength": 20}), '"some text text"'),
+        (JsonSchema({"type": "array", "items": {"enum": ["texttext", "text text"]}}), '["texttext", "text text" ]'),
+        (JsonSchema({"type": "object", "properties": {"a": {}}}, property_order="any"), '{"xx": "a", "xxx": "xx"}'),
+    ],
+    ids=lambda value: None if isinstance(value, str) else type(value).__name__,
+)
+def test_tokens_that_change_nothing_do_what_their_bytes_do(spec: Spec, reply: str) -> None:
+    pieces = ["text", "xx", "ab", " ", "  ", "aa", "aaa", "te", "xt", " text", "abab", "11", "STO", "bc"]
+    pieces += ["x<", " <f=", 'x"', 'xt"', "x!", "xx!", "xxab", "text,", "S ", "xa"]
+    vocab = Vocabulary([*(bytes([b]) for b in range(256)), *(p.encode() for p in pieces), b""], end=[256 + len(pieces)])
+    grammar = Engine(vocab).compile(spec)
+    rng = random.Random(3)
+    for _ in range(40):
+        by_tokens, by_bytes = grammar.matcher(), grammar.matcher()
+        left = reply.encode()
+        while left:
+            fits = [t for t in range(vocab.size - 1) if left.startswith(vocab.token_bytes(t))]
+            token = rng.choice([t for t in fits if len(vocab.token_bytes(t)) > 1] or fits)
+            taken = by_bytes.accept_bytes(vocab.token_bytes(token))
+            assert by_tokens.fork().accept(token) == by_tokens.accept(token) == taken  # the state has seen it then
+            assert by_tokens.can_end == by_bytes.can_end
+            assert mask_of(by_tokens, vocab) == mask_of(by_bytes, vocab)
+            if not taken:
+                break
+            left = left[len(vocab.token_bytes(token)) :]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        Seq([Text(["!"]), Tok(256), Lit("!")]),
+        Dispatch([Tag(Tok(256), Lit("!"), "!")], [Tok(256)], excludes=["!"]),
+        Rep(Choice([Regex("[a-z]"), Seq([Tok(256), Lit("!")])])),
+    ],
+    ids=["sequence", "dispatch", "repetition"],
+)
+def test_a_token_that_changes_nothing_may_be_what_the_grammar_names_by_its_id(spec: Spec) -> None:
+    vocab = Vocabulary([*(bytes([b]) for b in range(256)), b"text", b""], end=[257])
+    matcher = start(vocab, spec)
+    for _ in range(3):
+        assert matcher.accept(ord("x")) and matcher.accept(ord("x")) and not matcher.fork().accept(ord("!"))
+    assert matcher.accept(256) and matcher.accept(ord("!"))
+
+
+def test_masks_and_tokens_by_name(vocab: Vocabulary) -> None:
+    matcher = start(vocab, Lit("ab"))
+    mask, named = allocate_mask(2, vocab.size), allocate_mask(2, vocab.size)
+    assert matcher.fill_mask(mask, 1) and matcher.fill_mask(row=1, mask=named)
+    assert (mask == named).all() and mask[1].any()
+    assert matcher.accept(token=97) and matcher.accept(np.int64(98)) and matcher.can_end
+    for wrong in ((), ("a",), (97, 98), (10**30,), (1.5,), (None,)):
+        with pytest.raises(TypeError, match="accept"):
+            matcher.accept(*wrong)
+    for wrong in ((), (mask, "a"), (mask, 0, 0), (mask, 10**30)):
+        with pytest.raises(TypeError, match="fill_mask"):
+            matcher.fill_mask(*wrong)
+    assert matcher.depth == 2
 
 
 def test_draft_trees(vocab: Vocabulary) -> None:
