@@ -139,7 +139,7 @@ native: $(READY) ## Build the engine into agentgram/engine (incremental)
 	@$(PYTHON) -m cmake --build $(BUILD)
 
 stubs: native ## Write agentgram/engine/_core.pyi from the built module
-	@PYTHONPATH=. $(PYTHON) -m nanobind.stubgen -q -m agentgram.engine._core -o agentgram/engine/_core.pyi
+	@PYTHONPATH=. $(PYTHON) -m nanobind.stubgen -q -m agentgram.engine._core -p engine/bindings/stubs.txt -o agentgram/engine/_core.pyi
 	@$(PYTHON) -m ruff check --fix --quiet agentgram/engine/_core.pyi
 	@$(PYTHON) -m ruff format --quiet agentgram/engine/_core.pyi
 

@@ -77,13 +77,6 @@ class EngineCore:
         """
 
 class Matcher:
-    def fork(self) -> Self:
-        """An independent matcher in the same state; O(1)."""
-
-    @property
-    def vocab(self) -> Any:
-        """The vocabulary that its tokens are of."""
-
     def fill_mask(self, mask: object, row: int = 0) -> bool:
         """
         Writes which tokens may come next into a row of what allocate_mask made; False: all of them may.
@@ -94,14 +87,21 @@ class Matcher:
             GrammarError: A pattern turned out to need more states than the engine makes.
         """
 
-    def fill_by_walk(self, mask: object, row: int = 0) -> None:
-        """
-        The same mask as fill_mask, by a walk of the whole vocabulary: slow, to check the other.
-        """
-
     def accept(self, token: int) -> bool:
         """
         Goes on with a token; False, and nothing changed, when it may not come.
+        """
+
+    def fork(self) -> Self:
+        """An independent matcher in the same state; O(1)."""
+
+    @property
+    def vocab(self) -> Any:
+        """The vocabulary that its tokens are of."""
+
+    def fill_by_walk(self, mask: object, row: int = 0) -> None:
+        """
+        The same mask as fill_mask, by a walk of the whole vocabulary: slow, to check the other.
         """
 
     def accept_bytes(self, text: bytes) -> bool:

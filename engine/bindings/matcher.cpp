@@ -120,8 +120,74 @@ void destroy(PyObject* object) {
   Py_DECREF(type);
 }
 
+// What is called for each token takes a short way where its arguments are plain. Everything else, and whatever is thrown,
+// is left to the method that nanobind makes of the same work: it begins anew, and says what is wrong.
+namespace short_way {
+
+PyObject *general_fill = nullptr, *general_accept = nullptr;
+
+bool fill(MatcherObject& p, nb::handle mask, std::int64_t row) {
+  return p.matcher.fill(p.rows().row(mask, row, p.matcher.vocab().words()));
+}
+bool accept(MatcherObject& p, std::int64_t token) { return p.matcher.accept(ag::token_id(token)); }
+
+PyObject* general(PyObject* method, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  std::vector<PyObject*> all{self};
+  all.insert(all.end(), args, args + count + (names ? PyTuple_GET_SIZE(names) : 0));
+  return PyObject_Vectorcall(method, all.data(), static_cast<std::size_t>(count) + 1, names);
+}
+
+// Whether it is an int that fits.
+bool number(PyObject* object, std::int64_t* out) {
+  if (!PyLong_CheckExact(object)) return false;
+  int overflow = 0;
+  *out = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return !overflow;
+}
+
+PyObject* fill_mask(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  std::int64_t row = 0;
+  if (!names && (count == 1 || (count == 2 && number(args[1], &row)))) {
+    try {
+      return PyBool_FromLong(fill(*reinterpret_cast<MatcherObject*>(self), args[0], row));
+    } catch (...) {
+      PyErr_Clear();
+    }
+  }
+  return general(general_fill, self, args, count, names);
+}
+
+PyObject* accept(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  std::int64_t token = 0;
+  if (!names && count == 1 && number(args[0], &token)) {
+    try {
+      return PyBool_FromLong(accept(*reinterpret_cast<MatcherObject*>(self), token));
+    } catch (...) {
+      PyErr_Clear();
+    }
+  }
+  return general(general_accept, self, args, count, names);
+}
+
+PyCFunction function(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+PyMethodDef methods[] = {
+    {"fill_mask", function(fill_mask), METH_FASTCALL | METH_KEYWORDS,
+     "fill_mask($self, mask, row=0)\n--\n\n"
+     "Writes which tokens may come next into a row of what allocate_mask made; False: all of them may.\n\n"
+     "Raises:\n    ValueError: The mask has another type or width.\n    IndexError: It has no such row.\n"
+     "    GrammarError: A pattern turned out to need more states than the engine makes."},
+    {"accept", function(accept), METH_FASTCALL | METH_KEYWORDS,
+     "accept($self, token)\n--\n\nGoes on with a token; False, and nothing changed, when it may not come."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace short_way
+
 nb::object make_type(nb::module_& m) {
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy)}, {0, nullptr}};
+  PyType_Slot slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(destroy)}, {Py_tp_methods, short_way::methods}, {0, nullptr}};
   PyType_Spec spec{"agentgram.engine._core.Matcher", sizeof(MatcherObject), 0,
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   nb::object type = nb::steal(PyType_FromSpec(&spec));
@@ -204,6 +270,12 @@ void ag::bind_matcher(nb::module_& m) {
   nb::object type = make_type(m);
   matcher_type = reinterpret_cast<PyTypeObject*>(type.ptr());
   type.inc_ref();  // for ever
+  const auto method = [](const char* name, auto function, auto... arguments) {
+    return nb::cpp_function(function, nb::name(name), nb::is_method(), arguments...).release().ptr();
+  };
+  short_way::general_fill = method("fill_mask", short_way::fill, "mask"_a, "row"_a = 0);
+  short_way::general_accept =
+      method("accept", nb::overload_cast<MatcherObject&, std::int64_t>(short_way::accept), "token"_a);
 
   Methods(type)
       .def(
@@ -213,24 +285,12 @@ void ag::bind_matcher(nb::module_& m) {
           "vocab", [](MatcherObject& p) { return nb::borrow(p.vocab); }, "The vocabulary that its tokens are of.",
           nb::sig("def vocab(self) -> typing.Any"))
       .def(
-          "fill_mask",
-          [](MatcherObject& p, nb::handle mask, std::int64_t row) {
-            return p.matcher.fill(p.rows().row(mask, row, p.matcher.vocab().words()));
-          },
-          "mask"_a, "row"_a = 0,
-          "Writes which tokens may come next into a row of what allocate_mask made; False: all of them may.\n\n"
-          "Raises:\n    ValueError: The mask has another type or width.\n    IndexError: It has no such row.\n"
-          "    GrammarError: A pattern turned out to need more states than the engine makes.")
-      .def(
           "fill_by_walk",
           [](MatcherObject& p, nb::handle mask, std::int64_t row) {
             p.matcher.fill_by_walk(p.rows().row(mask, row, p.matcher.vocab().words()));
           },
           "mask"_a, "row"_a = 0,
           "The same mask as fill_mask, by a walk of the whole vocabulary: slow, to check the other.")
-      .def(
-          "accept", [](MatcherObject& p, std::int64_t token) { return p.matcher.accept(token_id(token)); }, "token"_a,
-          "Goes on with a token; False, and nothing changed, when it may not come.")
       .def(
           "accept_bytes",
           [](MatcherObject& p, nb::bytes text) { return p.matcher.accept_bytes({text.c_str(), text.size()}); },
