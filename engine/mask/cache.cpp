@@ -44,10 +44,22 @@ CounterClass MaskCache::classify(const Terminal& terminal, std::uint64_t counter
   return {max == kNoMax ? slices_.max_chars() : slices_.room(max - std::min(max, counter)), slices_.need(need)};
 }
 
+MaskCache::Key MaskCache::key_of(const Rests* rests, Terminal& table, const Terminal& terminal, Terminal::State state,
+                                 CounterClass counter) {
+  return {table.id(), rests ? rests->id : 0,
+          std::uint64_t{counter.room} << 32 | std::uint64_t{counter.need} << 1 | (terminal.counted() ? 1u : 0u), state};
+}
+
+const Entry* MaskCache::at_hand(const Rests* rests, Terminal& terminal, Terminal::State state,
+                                CounterClass counter) const {
+  const Key key = key_of(rests, *terminal.table(), terminal, state, counter);
+  const Near& near = near_[Hash{}(key) % kNear];
+  return near.cache == tag() && near.key == key ? near.entry.get() : nullptr;
+}
+
 const Entry& MaskCache::get(const Rests* rests, Terminal& terminal, Terminal::State state, CounterClass counter) {
   Terminal& table = *terminal.table();
-  Key key{table.id(), rests ? rests->id : 0,
-          std::uint64_t{counter.room} << 32 | std::uint64_t{counter.need} << 1 | (terminal.counted() ? 1u : 0u), state};
+  Key key = key_of(rests, table, terminal, state, counter);
   const std::uint64_t h = Hash{}(key);
   const std::uint64_t tag = this->tag();
   Near& near = near_[h % kNear];

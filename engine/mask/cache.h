@@ -25,6 +25,8 @@ class MaskCache {
   // The entry of a terminal's state over the vocabulary, or over the rests of another entry's leaves. It stays until the
   // calling thread calls let_go().
   const Entry& get(const Rests* rests, Terminal& terminal, Terminal::State state, CounterClass counter);
+  // The same where the thread has asked for it lately, otherwise null.
+  const Entry* at_hand(const Rests* rests, Terminal& terminal, Terminal::State state, CounterClass counter) const;
   static void let_go() { replaced_.clear(); }
   std::uint32_t longest_key() const { return longest_key_; }
   const Vocabulary& vocab() const { return *vocab_; }
@@ -49,6 +51,8 @@ class MaskCache {
     std::uint32_t state;
     bool operator==(const Key&) const = default;
   };
+  static Key key_of(const Rests* rests, Terminal& table, const Terminal& terminal, Terminal::State state,
+                    CounterClass counter);
   struct Hash {
     std::size_t operator()(const Key& k) const {
       std::uint64_t h = (k.terminal * 0x9E3779B97F4A7C15ull) ^ (k.rests * 0xC2B2AE3D27D4EB4Full) ^

@@ -37,7 +37,7 @@ class EntryBuilder {
     ambiguous_.clear();
   }
 
-  std::shared_ptr<const Entry> build() {
+  std::shared_ptr<Entry> build() {
     out_ = std::make_shared<Entry>();
     const ByteTrie& all = vocab_.trie();
     if (!rests_) {
@@ -893,6 +893,13 @@ std::size_t Entry::memory() const {
   return total;
 }
 
+bool Entry::needs_others() const {
+  return inner.any() || std::any_of(leaves.begin(), leaves.end(), [](const Leaves& l) {
+           return l->rests.trie.nodes() > 1 || !l->rests.pieces.empty() || l->whole.trie.nodes() > 0 ||
+                  !l->apart.empty() || !l->apart_items.empty();
+         });
+}
+
 std::size_t Entry::Ends::memory() const {
   return rests.memory() + whole.memory() + keys.capacity() * (sizeof(Key) + 8) + apart.capacity() * 4 +
          apart_items.capacity() * 4;
@@ -935,7 +942,9 @@ std::shared_ptr<const Entry::Ends> SharedEnds::add(std::vector<std::uint32_t> le
 
 std::shared_ptr<const Entry> build_entry(const Vocabulary& vocab, const Rests* rests, Slices& slices, SharedEnds& ends,
                                          Terminal& terminal, Terminal::State state, CounterClass counter) {
-  return EntryBuilder(vocab, rests, slices, ends, terminal, state, counter).build();
+  auto out = EntryBuilder(vocab, rests, slices, ends, terminal, state, counter).build();
+  out->alone = !out->needs_others();
+  return out;
 }
 
 }  // namespace ag

@@ -94,6 +94,8 @@ struct Entry : std::enable_shared_from_this<Entry> {
   Rests ambiguous;          // whole tokens; pieces are of the vocabulary's trie, anywhere in it, in order
   std::bitset<256> inner;   // bytes on which the terminal went on where it could have ended
   std::uint32_t nodes = 0;  // trie nodes visited to build it
+  bool alone = false;       // a mask from here needs no other entry, and no walk
+  bool needs_others() const;
   std::size_t memory() const;
 };
 

@@ -71,13 +71,18 @@ void MaskWorkspace::fill(const Vocabulary& vocab, MaskCache& cache, const Config
   row_ = row;
   row_empty_ = true;
   completions_ = entries_ = 0;
+  steps_.clear();
+  if (config.items.size() == 1 && fill_alone(config.items[0])) {
+    clear_row();
+    cache.count_hits(entries_);
+    return MaskCache::let_go();
+  }
   const Memo::Hit known = memo_.find(cache, config, row);
   if (known.found) {
     entries_ = known.entries;
     cache.count_hits(entries_);
     return;
   }
-  steps_.clear();
   reads_.clear();
   parser.watch(&reads_);
   fill_config(nullptr, config, 0);
@@ -146,6 +151,17 @@ bool MaskWorkspace::fill_names(const Item& item, std::size_t level) {
       if (all.skip(to) > to + 1) names_.push_back({to, below});
     });
   }
+  return true;
+}
+
+// Where that is less than looking for a mask that was kept.
+bool MaskWorkspace::fill_alone(const Item& item) {
+  if (fill_names(item, 0)) return true;
+  const Entry* entry =
+      cache_->at_hand(nullptr, *item.terminal, item.state, cache_->classify(*item.terminal, item.counter));
+  if (!entry || !entry->alone) return false;
+  ++entries_;
+  fill_entry(nullptr, *entry, &item, 1, 0);
   return true;
 }
 

@@ -38,6 +38,7 @@ class MaskWorkspace {
   // The same for items at one state of one terminal.
   void fill_group(const Rests* rests, const Item* items, std::size_t count, std::size_t level);
   void fill_entry(const Rests* rests, const Entry& entry, const Item* items, std::size_t count, std::size_t level);
+  bool fill_alone(const Item& item);
   // The same where few of a request's names are left, without an entry; false where they are not.
   bool fill_names(const Item& item, std::size_t level);
   void clear_row();

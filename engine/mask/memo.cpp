@@ -2,75 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
-#include "base/bits.h"
 #include "base/hash.h"
 #include "regular/name_set.h"
 
 namespace ag {
-
-void Steps::clear() {
-  steps_.clear();
-  own_.clear();
-  used_.clear();
-  kept_.clear();
-  pointed_ = 0;
-}
-
-void Steps::add_own(Kind kind, const std::uint32_t* from, std::size_t count) {
-  if (steps_.empty() || steps_.back().kind != kind)
-    steps_.push_back({nullptr, static_cast<std::uint32_t>(own_.size()), 0, kind});
-  own_.insert(own_.end(), from, from + count);
-  steps_.back().count += static_cast<std::uint32_t>(count);
-}
-
-void Steps::set(const std::uint32_t* from, const std::uint32_t* until) {
-  if (until - from > kFew)
-    add(kSet, from, until - from);
-  else
-    add_own(kSetOwn, from, static_cast<std::size_t>(until - from));
-}
-
-void Steps::set_one(std::uint32_t id) { add_own(kSetOwn, &id, 1); }
-
-void Steps::unset(const std::vector<std::uint32_t>& ids) {
-  if (!ids.empty()) add_own(kUnsetOwn, ids.data(), ids.size());
-}
-
-void Steps::keep() {
-  kept_.reserve(used_.size());
-  for (const Entry* entry : used_) kept_.push_back(entry->shared_from_this());
-  used_.clear();
-}
-
-void Steps::make(std::uint32_t* row, std::size_t words) const {
-  for (const Step& step : steps_) {
-    if (step.at) __builtin_prefetch(step.at);
-  }
-  if (steps_.empty() || steps_.front().kind != kCopy) std::memset(row, 0, words * 4);
-  for (const Step& step : steps_) {
-    const std::uint32_t* ids = step.at ? step.at : own_.data() + step.from;
-    switch (step.kind) {
-      case kCopy:
-        std::memcpy(row, step.at, words * 4);
-        break;
-      case kMerge:
-        for (std::size_t w = 0; w < words; ++w) row[w] |= step.at[w];
-        break;
-      case kSet:
-      case kSetOwn:
-        for (std::uint32_t i = 0; i < step.count; ++i) set_bit(row, ids[i]);
-        break;
-      case kUnsetOwn:
-        for (std::uint32_t i = 0; i < step.count; ++i) clear_bit(row, ids[i]);
-        break;
-    }
-  }
-}
-
-std::size_t Steps::bytes() const {
-  return steps_.capacity() * sizeof(Step) + own_.capacity() * 4 + kept_.capacity() * sizeof(kept_[0]);
-}
 
 std::uint64_t Memo::index(const Node* node) {
   const auto it = std::find(nodes_.begin(), nodes_.end(), node);
@@ -195,7 +132,18 @@ Memo::Hit Memo::find(MaskCache& cache, const ConfigView& config, std::uint32_t* 
   for (std::size_t i = 0; found && i < slot.followed.size(); ++i) found = describe(*nodes_[slot.followed[i]]) && same();
   if (!found || equal != slot.key.size()) return {};  // the same items under other callers
   stamp();
-  slot.steps.make(row, cache.vocab().words());
+  if (slot.row) {
+    slot.row->make(row, cache.vocab().words());
+  } else {
+    slot.steps.make(row, cache.vocab().words());
+    if (++slot.hits == kOften && slot.steps.cost() > kLong) {
+      slot.row = rows_.find_or_make(row, slot.steps, cache);
+      if (slot.row) {
+        slot.steps = {};
+        slot.count();
+      }
+    }
+  }
   return {.found = true, .entries = slot.entries};
 }
 
@@ -230,8 +178,16 @@ void Memo::Slot::clear() {
   key.clear();
   followed.clear();
   steps.clear();
+  hits = 0;
+  row = nullptr;
   if (held_for) held_for->fetch_sub(held, std::memory_order_relaxed);
   held_for = nullptr;
+  held = 0;
+}
+
+void Memo::Slot::count() {
+  held_for->fetch_sub(std::exchange(held, bytes()), std::memory_order_relaxed);
+  held_for->fetch_add(held, std::memory_order_relaxed);
 }
 
 Memo::~Memo() {
@@ -274,8 +230,7 @@ void Memo::keep(MaskCache& cache, const ConfigView& config, const Steps& steps, 
   slot.items = static_cast<std::uint32_t>(items_);
   slot.entries = entries;
   slot.held_for = cache.beside();
-  slot.held = slot.bytes();
-  slot.held_for->fetch_add(slot.held, std::memory_order_relaxed);
+  slot.count();
   set_->hash[way_] = hash_;
   stamp();
 }

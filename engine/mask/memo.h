@@ -13,48 +13,10 @@
 #include <vector>
 
 #include "mask/cache.h"
+#include "mask/rows.h"
 #include "parser/parser.h"
 
 namespace ag {
-
-// How a row was put together, to do it again. A few ids are written down; what entries and the vocabulary hold of more is
-// pointed to.
-class Steps {
- public:
-  void clear();
-  void copy(const std::uint32_t* bits) { add(kCopy, bits, 0); }    // the whole row
-  void merge(const std::uint32_t* bits) { add(kMerge, bits, 0); }  // into the whole row
-  void set(const std::uint32_t* from, const std::uint32_t* until);
-  void set_one(std::uint32_t id);
-  void unset(const std::vector<std::uint32_t>& ids);
-  // Steps so far that point to something: who has some since then uses the entries that it comes from. Until the steps
-  // are cleared, unless keep() is called.
-  std::uint32_t pointed() const { return pointed_; }
-  void use(const Entry& entry) { used_.push_back(&entry); }
-  void keep();
-  void make(std::uint32_t* row, std::size_t words) const;
-  std::size_t size() const { return steps_.size() + own_.size() + used_.size(); }
-  std::size_t bytes() const;
-
- private:
-  enum Kind : std::uint32_t { kCopy, kMerge, kSet, kSetOwn, kUnsetOwn };
-  struct Step {
-    const std::uint32_t* at;  // of own ids: null
-    std::uint32_t from, count;
-    Kind kind;
-  };
-  void add(Kind kind, const std::uint32_t* at, std::ptrdiff_t count) {
-    steps_.push_back({at, 0, static_cast<std::uint32_t>(count), kind});
-    ++pointed_;
-  }
-  void add_own(Kind kind, const std::uint32_t* from, std::size_t count);
-  static constexpr std::ptrdiff_t kFew = 160;
-  std::uint32_t pointed_ = 0;
-  std::vector<Step> steps_;
-  std::vector<std::uint32_t> own_;
-  std::vector<const Entry*> used_;
-  std::vector<std::shared_ptr<const Entry>> kept_;
-};
 
 class Memo {
  public:
@@ -74,17 +36,20 @@ class Memo {
     std::vector<std::uint64_t> key;
     std::vector<std::uint32_t> followed;  // nodes, by when they were first named
     Steps steps;
+    std::uint32_t hits = 0;
+    std::shared_ptr<const KeptRow> row;                  // in place of steps that took long, often
     std::uint32_t items = 0, entries = 0;                // of key: the items' part
     bool whole = false;                                  // nothing but that payloads have to be told whole here
     std::shared_ptr<std::atomic<std::size_t>> held_for;  // the cache's count of bytes
     std::size_t held = 0;                                // these are counted there
     std::size_t bytes() const { return key.capacity() * 8 + followed.capacity() * 4 + steps.bytes(); }
     void clear();
+    void count();  // its bytes, there
   };
   // No id, no length of a text.
   static constexpr std::uint64_t kOutlook = Rule::kDescribed - 1, kEnd = ~std::uint64_t{0};
   static constexpr std::size_t kWays = 4, kSets = 512, kMostItems = 8, kMostKey = 128, kMostNodes = 32,
-                               kMostSteps = 1024;
+                               kMostSteps = 1024, kOften = 16, kLong = 128;
 
   // By what their rules say of payloads (Rule::outlook), or by whole payloads: `outlook_`.
   bool describe(MaskCache& cache, const ConfigView& config);
@@ -105,6 +70,7 @@ class Memo {
   };
   void stamp() { set_->used[way_] = ++uses_; }
 
+  KeptRows rows_;
   std::vector<Set> sets_;  // once something was asked
   std::vector<Slot> slots_;
   Set* set_ = nullptr;  // of the last question
