@@ -14,6 +14,9 @@
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
 #endif
+#if defined(__linux__)
+#include <sched.h>
+#endif
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 #endif
@@ -40,6 +43,8 @@ constexpr double kForgotten = 0.5;    // how a long pause is forgotten: its weig
 constexpr double kLongPause = 4e-3;   // longer ones are no different
 constexpr double kWatchEnd = 100e-6;  // how long the caller watches for the others' last pieces
 constexpr int kPausesBetweenYields = 64;
+// Where nobody came who was called, the core was not free: it takes so many times more work to be called again.
+constexpr unsigned kMostVain = 15;
 
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
@@ -48,6 +53,15 @@ void relax() {
   _mm_pause();
 #elif defined(__aarch64__) && (defined(__GNUC__) || defined(__clang__))
   asm volatile("yield");
+#endif
+}
+
+// The core that the calling thread is on, or -1 where that is not known.
+int core() {
+#if defined(__linux__)
+  return sched_getcpu();
+#else
+  return -1;
 #endif
 }
 
@@ -112,6 +126,8 @@ struct Workers::Impl {
   std::atomic<float> one{kLook};         // seconds that one of the last batch took
   std::atomic<float> pause{kLongPause};  // seconds between batches: the longest, slowly forgotten
   std::atomic<Clock::rep> ended{0};
+  std::atomic<int> calling{-1};   // the core of who called last
+  std::atomic<unsigned> vain{0};  // calls that nobody came to, one after the other
 
   void began(Clock::time_point now) {
     const double since = seconds(now.time_since_epoch() - Clock::duration(ended.load(std::memory_order_relaxed)));
@@ -126,8 +142,19 @@ struct Workers::Impl {
     ended.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   }
   double worth() const {  // how much work must be left for others to be called, in seconds
-    if (watching.load(std::memory_order_relaxed)) return kWorthSharing;
-    return pause.load(std::memory_order_relaxed) < kShortPause ? kWorthWaking : kWorthWakingLate;
+    const double times = 1 + vain.load(std::memory_order_relaxed);
+    if (watching.load(std::memory_order_relaxed)) return times * kWorthSharing;
+    return times * (pause.load(std::memory_order_relaxed) < kShortPause ? kWorthWaking : kWorthWakingLate);
+  }
+  void shared(bool helped) {
+    const unsigned before = vain.load(std::memory_order_relaxed);
+    const unsigned now = helped ? 0 : std::min(before + 1, kMostVain);
+    if (now != before) vain.store(now, std::memory_order_relaxed);
+  }
+  // To watch for work on the core of who is to bring it keeps it from coming.
+  bool in_the_way() const {
+    const int there = calling.load(std::memory_order_relaxed);
+    return there >= 0 && there == core();
   }
 
   void loop() {
@@ -160,7 +187,8 @@ struct Workers::Impl {
       if (stopping || !seats.empty() || !tasks.empty() || longest > kShortPause) continue;
       watching.fetch_add(1, std::memory_order_relaxed);
       lock.unlock();
-      watch(std::max(kWatch, 2 * longest), [&] { return news.load(std::memory_order_relaxed) != seen; });
+      watch(std::max(kWatch, 2 * longest),
+            [&] { return news.load(std::memory_order_relaxed) != seen || in_the_way(); });
       lock.lock();
       watching.fetch_sub(1, std::memory_order_relaxed);
     }
@@ -187,6 +215,7 @@ struct Workers::Impl {
 
   // Has others come to a batch that takes so many seconds on one thread.
   void call(Batch& batch, std::size_t most, double takes) {
+    calling.store(core(), std::memory_order_relaxed);
     std::unique_lock lock(mutex);
     start(most);
     std::size_t wanted = std::min<std::size_t>(watching.load(std::memory_order_relaxed),
@@ -269,6 +298,7 @@ void Workers::parallel(std::size_t n, unsigned threads, const std::function<void
   const std::size_t mine = i + batch.run();
   impl_->over(start, mine);
   impl_->finish(batch);
+  impl_->shared(mine < n);
   if (batch.thrown) std::rethrow_exception(batch.thrown);
 }
 
