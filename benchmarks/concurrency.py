@@ -7,7 +7,8 @@
 The heartbeat sleeps for 5 milliseconds again and again, and notes how much later it woke than it had asked for.
 
 Masks are those of replies that have come to different places, in states that their matchers have not been in, as in a
-decoding loop. Rounds on one thread and on two take turns. Other processes must leave both cores alone.
+decoding loop. Rounds on one thread and on two take turns, and each two of them are compared. Other processes must leave
+both cores alone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import gc
 import resource
 import time
 from pathlib import Path
+from statistics import median, quantiles
 from typing import Any
 
 from data import vocabulary
@@ -105,27 +107,35 @@ def replies(engine: Engine, count: int) -> list[Matcher]:
     return out
 
 
-def batches(sizes: list[int], rounds: int = 20, repeats: int = 20) -> None:
+def batches(sizes: list[int], rounds: int = 40, repeats: int = 60) -> None:
     encoded = vocabulary("llama3")
     vocab = Vocabulary(encoded.tokens, special=encoded.special, end=[encoded.end])
     engines = [Engine(vocab, EngineOptions(threads=threads, jit="lazy")) for threads in (1, 2)]
     for size in sizes:
         starts = [replies(engine, size) for engine in engines]
         mask = allocate_mask(size, vocab.size)
-        taken: list[list[float]] = [[], []]
-        for number in range(2 * rounds):
-            time.sleep(0.05)  # machines that are lent by the hour give their cores for short bursts only
-            engine, start, times = (each[number % 2] for each in (engines, starts, taken))
-            for repeat in range(repeats):
-                batch = [matcher.fork() for matcher in start]
-                begun = time.perf_counter()
-                engine.fill_masks(batch, mask)
-                if repeat >= repeats // 4:  # the first of a round find the other thread asleep
-                    times.append(time.perf_counter() - begun)
-        one, two = (1e6 * sorted(times)[len(times) // 2] for times in taken)
+        ones, ratios = [], []
+        for _ in range(rounds):
+            one, two = (round_of(engine, start, mask, repeats) for engine, start in zip(engines, starts, strict=True))
+            ones.append(one)
+            ratios.append(one / two)
+        low, middle, high = quantiles(ratios, n=4)
         print(
-            f"{size} masks: {one:.1f} us on one thread, {two:.1f} us on two: {one / two:.2f} times as fast", flush=True
+            f"{size} masks: {1e6 * median(ones):.1f} us on one thread; on two {middle:.2f} times as fast "
+            f"(half of the rounds: {low:.2f} to {high:.2f})",
+            flush=True,
         )
+
+
+def round_of(engine: Engine, start: list[Matcher], mask: Any, repeats: int) -> float:
+    """Seconds that a batch takes, the median of those that find the other thread, and its core, awake."""
+    times = []
+    for _ in range(repeats):
+        batch = [matcher.fork() for matcher in start]
+        begun = time.perf_counter()
+        engine.fill_masks(batch, mask)
+        times.append(time.perf_counter() - begun)
+    return median(times[repeats // 4 :])
 
 
 def main() -> None:
